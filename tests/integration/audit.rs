@@ -1,17 +1,11 @@
 //! The audit log: who called what and how it ended, of every call and of every refusal, and no secret.
 
 use mcp_runtime::{
-    Principal, ProtocolError, ServerBuilder,
     audit::Audit,
     auth::{Denied, Oauth, Verifier},
-    prelude::*,
-    testing::TestServer,
-    tool::{ToolCall, ToolDef},
 };
-use mcp_tests::support::{HttpRequest, HttpServer, LineConnection, call, soon};
-use serde_json::{Value, json};
 
-use crate::common::{AuditLines, PrintedText, serve};
+use crate::prelude::*;
 
 impl AuditLines {
     /// The next `count` lines, in order, without time and duration, which are checked here.

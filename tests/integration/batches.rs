@@ -1,20 +1,6 @@
 //! Batches of 2025-03-26: their responses, notifications and pings do not wait for capacity, and their requests do.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
-
-use mcp_runtime::{
-    Server, ServerBuilder,
-    prelude::*,
-    tool::{ToolCall, ToolDef},
-};
-use mcp_tests::support::{
-    EventStream, HttpRequest, HttpServer, HttpSse, LineConnection, cancelled, error_code, initialize,
-    legacy_call, notification, ping, text_of, within,
-};
-use serde_json::{Value, json};
+use crate::prelude::*;
 
 const REVISION: &str = "2025-03-26";
 
@@ -152,64 +138,58 @@ async fn a_batch_that_is_refused_as_busy_answers_its_pings() {
 
 #[tokio::test]
 async fn responses_and_pings_in_batches_reach_a_full_endpoint_over_http_sse() {
-    within(async {
-        let hung = Arc::default();
-        let builder = builder(&hung).http(|http| http.legacy_sse("/sse").max_requests(1));
-        let served = HttpServer::start(builder).await;
-        let mut client = HttpSse::open(served.address, "/sse", &[]).await;
-        client.initialize_as(REVISION, &json!({ "roots": {} })).await;
-        for others in [vec![ping(2)], vec![ping(2), echoed(3)]] {
-            client.send(&call(1, "places")).await;
-            let asked = client.message().await;
-            client.send(&ping("alone")).await;
-            assert_eq!(client.message().await["result"], json!({}), "the endpoint is full");
-            let expected = others.len();
-            let mut batch = others;
-            batch.push(no_roots(&asked));
-            client.send(&json!(batch)).await;
-            let (replies, reply) = array_and_other([client.message().await, client.message().await]);
-            assert_eq!(replies.as_array().map(Vec::len), Some(expected), "{replies}");
-            assert_eq!(replies[0]["result"], json!({}), "{replies}");
-            if expected == 2 {
-                assert_eq!((&replies[1]["id"], error_code(&replies[1])), (&json!(3), -32603), "{replies}");
-            }
-            assert_eq!(text_of(&reply), "0 roots");
+    let hung = Arc::default();
+    let builder = builder(&hung).http(|http| http.legacy_sse("/sse").max_requests(1));
+    let served = HttpServer::start(builder).await;
+    let mut client = HttpSse::open(served.address, "/sse", &[]).await;
+    client.initialize_as(REVISION, &json!({ "roots": {} })).await;
+    for others in [vec![ping(2)], vec![ping(2), echoed(3)]] {
+        client.send(&call(1, "places")).await;
+        let asked = client.message().await;
+        client.send(&ping("alone")).await;
+        assert_eq!(client.message().await["result"], json!({}), "the endpoint is full");
+        let expected = others.len();
+        let mut batch = others;
+        batch.push(no_roots(&asked));
+        client.send(&json!(batch)).await;
+        let (replies, reply) = array_and_other([client.message().await, client.message().await]);
+        assert_eq!(replies.as_array().map(Vec::len), Some(expected), "{replies}");
+        assert_eq!(replies[0]["result"], json!({}), "{replies}");
+        if expected == 2 {
+            assert_eq!((&replies[1]["id"], error_code(&replies[1])), (&json!(3), -32603), "{replies}");
         }
-    })
-    .await;
+        assert_eq!(text_of(&reply), "0 roots");
+    }
 }
 
 #[tokio::test]
 async fn responses_and_pings_in_batches_reach_a_full_endpoint_over_http() {
-    within(async {
-        let hung = Arc::default();
-        let served = HttpServer::start(builder(&hung).http(|http| http.max_requests(1))).await;
-        let at = served.address;
-        let capabilities = json!({ "roots": {} });
-        let session = HttpRequest::initialize_with(REVISION, &capabilities).send(at).await.session();
-        let post = async |body: Value| HttpRequest::post(body.to_string()).session(&session).send(at).await;
-        assert_eq!(post(json!([initialized()])).await.status, 202);
-        for with_call in [false, true] {
-            let name = json!({ "name": "places" });
-            let call = HttpRequest::legacy(&session, 1, "tools/call", &name);
-            let mut events = EventStream::open(&call, at).await.expect("a stream");
-            let asked = events.message().await;
-            let mut batch = vec![ping(2), no_roots(&asked)];
-            if with_call {
-                batch.push(echoed(3));
-            }
-            let reply = post(json!(batch)).await;
-            if with_call {
-                assert_eq!(reply.status, 503, "{}", reply.text());
-            } else {
-                assert_eq!(reply.json(), json!([{ "jsonrpc": "2.0", "id": 2, "result": {} }]));
-            }
-            assert_eq!(text_of(&events.message().await), "0 roots");
-            // the call has released its permit by then
-            assert_eq!(events.next().await, None);
+    let hung = Arc::default();
+    let served = HttpServer::start(builder(&hung).http(|http| http.max_requests(1))).await;
+    let at = served.address;
+    let capabilities = json!({ "roots": {} });
+    let session = HttpRequest::initialize_with(REVISION, &capabilities).send(at).await.session();
+    let post = async |body: Value| HttpRequest::post(body.to_string()).session(&session).send(at).await;
+    assert_eq!(post(json!([initialized()])).await.status, 202);
+    for with_call in [false, true] {
+        let name = json!({ "name": "places" });
+        let call = HttpRequest::legacy(&session, 1, "tools/call", &name);
+        let mut events = EventStream::open(&call, at).await.expect("a stream");
+        let asked = events.message().await;
+        let mut batch = vec![ping(2), no_roots(&asked)];
+        if with_call {
+            batch.push(echoed(3));
         }
-    })
-    .await;
+        let reply = post(json!(batch)).await;
+        if with_call {
+            assert_eq!(reply.status, 503, "{}", reply.text());
+        } else {
+            assert_eq!(reply.json(), json!([{ "jsonrpc": "2.0", "id": 2, "result": {} }]));
+        }
+        assert_eq!(text_of(&events.message().await), "0 roots");
+        // the call has released its permit by then
+        assert_eq!(events.next().await, None);
+    }
 }
 
 #[tokio::test]

@@ -1,20 +1,8 @@
 //! Any pair of byte streams: the same connection as stdio, over an in-memory duplex.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicUsize, Ordering},
-};
-
-use mcp_runtime::{
-    Principal, Server, ServerBuilder,
-    prelude::*,
-    tool::{ToolCall, ToolDef},
-};
-use mcp_tests::support::{LineConnection, call, cancelled, legacy_call, meta, notification, ping, text_of};
-use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
-use crate::common::ThreadLog;
+use crate::prelude::*;
 
 fn connect(builder: ServerBuilder, capacity: usize) -> LineConnection {
     LineConnection::serve(&builder.build().unwrap(), capacity)
@@ -24,29 +12,17 @@ fn builder() -> ServerBuilder {
     let echo =
         ToolDef::builder("echo").handler(|call: ToolCall| async move { call.arg::<String>("message") });
     let slow = ToolDef::builder("slow").handler(|_: ToolCall| async move {
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
         "slept"
     });
     Server::builder("streamed", "1.0.0").add(echo).add(slow)
 }
 
 #[tokio::test]
-async fn replies_are_written_before_the_connection_ends() {
-    let mut client = connect(builder(), 1 << 20);
-    client.send(&call(1, "slow", &json!({}))).await;
-    client.send(&call(2, "echo", &json!({ "message": "m" }))).await;
-    client.close_input().await;
-    assert_eq!(client.message().await["id"], 2);
-    assert_eq!(text_of(&client.message().await), "slept");
-    assert_eq!(client.next().await, None);
-    client.served().await;
-}
-
-#[tokio::test]
 async fn calls_that_run_after_the_shutdown_timeout_get_an_error_in_both_eras() {
     let builder = || {
         let hang = ToolDef::builder("hang").handler(|_: ToolCall| std::future::pending::<&'static str>());
-        let limit = std::time::Duration::from_millis(50);
+        let limit = Duration::from_millis(50);
         builder().add(hang).limits(|limits| limits.shutdown_timeout(limit))
     };
     for version in [None, Some("2025-11-25"), Some("2025-03-26")] {
@@ -175,7 +151,7 @@ async fn nothing_is_lost_through_a_narrow_stream() {
     let mut input = client.input.take().unwrap();
     // the client writes everything before it reads anything
     let message = "m".repeat(1000);
-    let writer = tokio::spawn(async move {
+    let writer = spawn(async move {
         for id in 0..200 {
             let request = format!("{}\n", call(id, "echo", &json!({ "message": message })));
             input.write_all(request.as_bytes()).await.unwrap();
@@ -190,55 +166,35 @@ async fn nothing_is_lost_through_a_narrow_stream() {
     assert_eq!(client.message().await["id"], "end");
 }
 
-#[tokio::test]
-async fn dropping_the_connection_cancels_its_calls() {
-    struct Count(Arc<AtomicUsize>);
-    impl Drop for Count {
-        fn drop(&mut self) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
-    let dropped = Arc::new(AtomicUsize::new(0));
-    let counter = dropped.clone();
+/// A tool that never returns, and how many of its calls there are.
+fn hang() -> (ToolDef, impl Fn() -> usize) {
+    let calls = Arc::new(());
+    let call = Arc::downgrade(&calls);
     let hang = ToolDef::builder("hang").handler(move |_: ToolCall| {
-        let count = Count(counter.clone());
+        let call = call.upgrade();
         async move {
-            let _count = count;
-            std::future::pending::<&'static str>().await
+            std::future::pending::<()>().await;
+            drop(call);
         }
     });
+    (hang, move || Arc::strong_count(&calls) - 1)
+}
+
+#[tokio::test]
+async fn dropping_the_connection_cancels_its_calls() {
+    let (hang, running) = hang();
     let mut client = connect(Server::builder("dropped", "1.0.0").add(hang), 1 << 16);
     client.send(&call(1, "hang", &json!({}))).await;
     client.send(&ping("begun")).await;
     assert_eq!(client.message().await["id"], "begun");
+    assert_eq!(running(), 1);
     client.abort();
-    let gone = async {
-        while dropped.load(Ordering::SeqCst) == 0 {
-            tokio::task::yield_now().await;
-        }
-    };
-    mcp_tests::support::within(gone).await;
+    assert!(soon(|| running() == 0).await);
 }
 
 #[tokio::test]
 async fn ten_thousand_cancelled_calls_leave_none_running() {
-    struct Running(Arc<AtomicUsize>);
-    impl Drop for Running {
-        fn drop(&mut self) {
-            self.0.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-    let running = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&running);
-    let hang = ToolDef::builder("hang").handler(move |_: ToolCall| {
-        count.fetch_add(1, Ordering::Relaxed);
-        let running = Running(Arc::clone(&count));
-        async move {
-            std::future::pending::<()>().await;
-            drop(running);
-            "never"
-        }
-    });
+    let (hang, running) = hang();
     let mut client = connect(builder().add(hang), 1 << 20);
     for round in 0..100_u64 {
         let ids = round * 101..round * 101 + 100;
@@ -257,13 +213,7 @@ async fn ten_thousand_cancelled_calls_leave_none_running() {
     assert_eq!(client.next().await, None);
     client.served().await;
     // a cancelled task is dropped when it is next polled
-    for _ in 0..10_000 {
-        if running.load(Ordering::Relaxed) == 0 {
-            return;
-        }
-        tokio::task::yield_now().await;
-    }
-    panic!("{} are left", running.load(Ordering::Relaxed));
+    assert!(soon(|| running() == 0).await, "{} are left", running());
 }
 
 /// The context of the last call, kept beyond its end.

@@ -6,9 +6,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use serde_json::Value;
-
-use crate::process::fixture;
+use crate::{prelude::*, process::fixture};
 
 fn run(arguments: &[&str]) -> Output {
     fixture().args(arguments).stdin(Stdio::null()).output().unwrap()
@@ -85,7 +83,7 @@ fn events_are_listed_described_and_printed_from_a_shell() {
     let schema: Value = serde_json::from_str(&stdout(&["schema"])).unwrap();
     assert_eq!(schema["events"][0]["payloadSchema"]["properties"]["n"]["type"], "integer");
     let json: Value = serde_json::from_str(&stdout(&["list", "--json"])).unwrap();
-    assert_eq!(json["events"][0]["delivery"], serde_json::json!(["poll", "push"]));
+    assert_eq!(json["events"][0]["delivery"], json!(["poll", "push"]));
 
     let mut program = fixture();
     program.args(["events", "clock.tick", r#"{"every":2}"#]).env("FIXTURE_TICKS", "1").stdin(Stdio::null());
@@ -184,7 +182,7 @@ fn an_address_in_use_is_reported_with_its_cause() {
 fn a_blocking_thread_does_not_delay_the_end() {
     let start = std::time::Instant::now();
     let (code, message) = failure(&["call", "stuck"]);
-    assert!(start.elapsed() < mcp_tests::support::PATIENCE, "{:?}", start.elapsed());
+    assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
     assert_eq!(code, Some(1));
     assert!(message.contains("stuck"), "{message}");
 }
@@ -334,7 +332,7 @@ fn texts_of_results_are_unchanged_in_a_pipe_and_do_not_control_a_terminal() {
     use std::io::Read as _;
 
     let hostile = "\u{1b}]52;c;eA==\u{7}\u{1b}[2J\u{9b}2J\u{202e}\u{e0041} one\ttwo";
-    let arguments = serde_json::json!({ "message": hostile }).to_string();
+    let arguments = json!({ "message": hostile }).to_string();
     assert_eq!(stdout(&["call", "echo", &arguments]), format!("{hostile}\n"));
     let (mut terminal, other) = terminal();
     let status =

@@ -87,6 +87,12 @@ pub(crate) async fn property(server: &TestServer, name: &str) -> Value {
     only_tool(server).await["inputSchema"]["properties"][name].clone()
 }
 
+/// The names of the tools in the response to `tools/list`.
+pub(crate) fn tool_names(reply: &Value) -> Vec<&str> {
+    let tools = reply["result"]["tools"].as_array().into_iter().flatten();
+    tools.filter_map(|tool| tool["name"].as_str()).collect()
+}
+
 /// The text of a failed call.
 #[track_caller]
 pub(crate) fn failure(reply: &Reply) -> String {

@@ -1,11 +1,8 @@
 //! `#[mcp_error]`: public variants of a user's error are shown, the others are not, however the error leaves a function.
 
-use std::{error::Error, io, sync::Arc};
+use std::{error::Error, io};
 
-use mcp_runtime::{ServerBuilder, prelude::*};
-use serde_json::json;
-
-use crate::common::{LEGACY, failure, refusal, serve};
+use crate::prelude::*;
 
 #[mcp_error]
 #[derive(Debug, thiserror::Error)]

@@ -6,8 +6,9 @@ use std::{
     io::Write as _,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
-    sync::atomic::{AtomicUsize, Ordering},
 };
+
+use crate::prelude::*;
 
 /// A secret that must be nowhere.
 const PLANTED: &str = "planted-5ecret";
@@ -25,21 +26,19 @@ const WRITTEN: [(&str, &str, &str); 7] = [
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_settings");
 
-struct Home(PathBuf);
+struct Home(TestFolder);
 
 impl Home {
     fn new() -> Self {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let home = std::env::temp_dir().join(format!("mcp-home-{}-{count}", std::process::id()));
-        fs::create_dir_all(home.join("project")).expect("a folder");
-        Self(home.canonicalize().expect("a path"))
+        let home = TestFolder::default();
+        fs::create_dir(home.join("project")).expect("a folder");
+        Self(home)
     }
 
     fn command(&self, program: &str, line: &str) -> Command {
         let mut command = Command::new(program);
         command.args(line.split_whitespace()).stdin(Stdio::null()).current_dir(self.0.join("project"));
-        command.env_clear().env("HOME", &self.0).env("PROBE_TIMEOUT", "9").env("PROBE_TOKEN", PLANTED);
+        command.env_clear().env("HOME", &*self.0).env("PROBE_TIMEOUT", "9").env("PROBE_TOKEN", PLANTED);
         command.env("PATH", self.0.join("bin"));
         command
     }
@@ -67,9 +66,7 @@ impl Home {
     }
 
     fn write(&self, path: &str, text: &str) {
-        let path = self.path(path);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        fs::write(path, text).expect("a file");
+        self.0.write(path, text);
     }
 
     fn read(&self, path: &str) -> String {
@@ -96,12 +93,6 @@ impl Home {
         collect(&self.0, &self.0, &mut found);
         found.sort();
         found
-    }
-}
-
-impl Drop for Home {
-    fn drop(&mut self) {
-        let _result = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -489,13 +480,13 @@ fn a_pipe_in_place_of_the_file_is_refused() {
     assert!(made.success());
     let mut command = home.command(PROGRAM, "install cursor");
     let mut child = command.stderr(Stdio::piped()).spawn().expect("the program");
-    let end = std::time::Instant::now() + mcp_tests::support::PATIENCE;
+    let end = std::time::Instant::now() + PATIENCE;
     while child.try_wait().expect("a status").is_none() {
         if std::time::Instant::now() > end {
             child.kill().expect("to end it");
             panic!("it waits for the pipe");
         }
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::thread::sleep(Duration::from_millis(10));
     }
     let output = child.wait_with_output().expect("its end");
     let text = String::from_utf8_lossy(&output.stderr);
@@ -717,10 +708,10 @@ fn the_file_of_settings_is_found_from_the_folder_of_the_client() {
 fn an_entry_that_was_written_starts_the_server() {
     let home = Home::new();
     home.stdout("cursor");
-    let config: serde_json::Value = serde_json::from_str(&home.read(".cursor/mcp.json")).expect("JSON");
+    let config: Value = serde_json::from_str(&home.read(".cursor/mcp.json")).expect("JSON");
     let entry = &config["mcpServers"]["probe"];
     let mut command = Command::new(entry["command"].as_str().expect("a command"));
-    command.env_clear().env("HOME", &home.0).env("PROBE_TOKEN", PLANTED);
+    command.env_clear().env("HOME", &*home.0).env("PROBE_TOKEN", PLANTED);
     for (name, value) in entry["env"].as_object().expect("variables") {
         if name != "PROBE_TOKEN" {
             command.env(name, value.as_str().expect("text"));

@@ -1,26 +1,14 @@
 //! Layers: their order, what they may do with a call, and what a call that they run again has of its own.
 
-use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
-
 use mcp_runtime::{
-    ProtocolError, ServerBuilder, ToolResult,
     content::Content,
     layer::{CallOutput, ItemKind, Layer, LayeredCall, Next, Outcome},
-    prelude::*,
     prompt::{PromptCall, PromptDef},
     resource::{ResourceCall, ResourceDef},
-    tool::{TaskMode, ToolCall, ToolDef},
+    tool::TaskMode,
 };
-use mcp_tests::support::{LineConnection, legacy_call};
-use serde_json::{Value, json};
 
-use crate::common::serve;
+use crate::prelude::*;
 
 /// What layers and functions record, in order.
 #[derive(Clone, Default)]
@@ -141,7 +129,7 @@ async fn items_made_at_run_time_have_layers_and_those_of_their_server() {
             items.add(prompt);
         })
         .unwrap();
-    let server = mcp_runtime::testing::TestServer::of(&builder);
+    let server = TestServer::of(&builder);
     let all = ["server in", "own in", "own out", "server out"];
     for name in ["early", "late"] {
         server.call(name, json!({})).await.expect_text("done");
@@ -189,7 +177,7 @@ async fn a_call_runs_again_from_its_raw_arguments() {
         let accept = |_: &str, _: &Value| Ok(json!({ "action": "accept", "content": { "value": true } }));
         for legacy in [false, true] {
             let server = serve(builder()).answering(answers.clone(), accept);
-            let server = if legacy { server.legacy(mcp_runtime::Revision::LATEST_LEGACY) } else { server };
+            let server = if legacy { server.legacy(Revision::LATEST_LEGACY) } else { server };
             let reply = server.call("flaky", json!({})).await;
             match expected {
                 Some(text) => reply.expect_text(text),
@@ -340,7 +328,7 @@ async fn a_layer_may_ask_the_client_before_the_function_runs() {
     };
     for (sure, legacy) in [(true, true), (true, false), (false, true), (false, false)] {
         let server = serve(builder()).answering(json!({ "elicitation": {} }), answers(sure));
-        let server = if legacy { server.legacy(mcp_runtime::Revision::LATEST_LEGACY) } else { server };
+        let server = if legacy { server.legacy(Revision::LATEST_LEGACY) } else { server };
         let reply = server.call("flaky", json!({})).await;
         if sure {
             reply.expect_text("saved")

@@ -21,6 +21,7 @@ mod made_state;
 mod matrix;
 mod metadata;
 mod own_results;
+mod prelude;
 mod process;
 mod prompts;
 mod protocol;

@@ -1,20 +1,14 @@
 //! Icons, titles and `_meta`: present wherever the revision defines them, absent everywhere else.
 
 use mcp_runtime::{
-    Revision, ServerBuilder, ToolResult,
     client_request::CreateMessage,
     content::{Embedded, Icon, Message, ResourceContents, ResourceLink, Role, Text, Theme},
     context::LogLevel,
-    prelude::*,
     prompt::PromptResult,
     resource::ListedResource,
-    testing::{Reply, TestServer},
-    tool::{ToolCall, ToolDef},
 };
-use mcp_tests::support::{LineConnection, answering};
-use serde_json::{Value, json};
 
-use crate::common::{LEGACY, build_error, result, serve};
+use crate::prelude::*;
 
 /// A tool
 #[mcp_tool(
@@ -210,7 +204,7 @@ async fn server_info_has_the_members_that_the_revision_defines() {
 }
 
 /// The `serverInfo` of an `initialize` result over a byte stream.
-async fn server_info(server: &mcp_runtime::Server, revision: Revision) -> Value {
+async fn server_info(server: &Server, revision: Revision) -> Value {
     let mut connection = LineConnection::serve(server, 1 << 16);
     let result = connection.initialize(revision.as_str()).await;
     connection.close_input().await;

@@ -3,14 +3,11 @@
 use mcp_runtime::{
     ProtocolError, ToolResult,
     content::{IntoOutput, Message, ResourceContents},
-    prelude::*,
     prompt::PromptResult,
     resource::ResourceResult,
-    tool::{ToolCall, ToolDef},
 };
-use serde_json::{Value, json};
 
-use crate::common::{LEGACY, failure, refusal, result, serve};
+use crate::prelude::*;
 
 struct MyReport(&'static str);
 

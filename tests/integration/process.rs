@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use mcp_tests::support::{LineConnection, PATIENCE, call, text_of};
-use serde_json::json;
 use tokio::time::{Duration, Instant, sleep};
+
+use crate::prelude::*;
 
 /// The command that starts the fixture server.
 pub(crate) fn fixture() -> Command {

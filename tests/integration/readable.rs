@@ -1,7 +1,6 @@
 //! What was made can be read again: blocks, resource contents and results.
 
 use mcp_runtime::{
-    Revision, ToolResult,
     content::{
         Audio, Content, Embedded, Icon, Image, Message, ResourceContents, ResourceLink, Role, Text, Theme,
     },
@@ -9,7 +8,8 @@ use mcp_runtime::{
     prompt::PromptResult,
     resource::ResourceResult,
 };
-use serde_json::json;
+
+use crate::prelude::*;
 
 #[test]
 fn blocks_can_be_read() {

@@ -1,23 +1,15 @@
 //! Why a call failed or was refused: the same name in the audit log, metrics and spans.
 
-use std::{collections::BTreeMap, time::Duration};
-
 use mcp_runtime::{
-    Principal, ServerBuilder, ToolResult,
     auth::Oauth,
     config::ServerInfo,
     layer::{LayeredCall, Next, Outcome},
-    prelude::*,
-    testing::TestServer,
-    tool::{ToolCall, ToolDef},
 };
-use mcp_tests::support::{HttpRequest, HttpServer, Issuer, TestKey, soon, unix_now, within};
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider};
-use serde_json::{Value, json};
 use tracing_subscriber::layer::SubscriberExt as _;
 
-use crate::common::{AuditLines, build_error, serve};
+use crate::prelude::*;
 
 #[mcp_tool(timeout = "20ms")]
 async fn slow() {
@@ -270,76 +262,74 @@ fn call_of(token: &str) -> HttpRequest {
 
 #[tokio::test]
 async fn a_refused_token_has_the_reason_that_is_wrong_with_it() {
-    within(async {
-        let issuer = Issuer::start().await;
-        let lines = AuditLines::default();
-        let oauth = Oauth::issuer(&issuer.url).resource(RESOURCE).scopes(["a", "b"]).required_scopes(["a", "b"]);
-        let server = builder()
-            .auth(oauth.accept_if(|principal| principal.subject() != "mallory").key_cooldown(Duration::ZERO))
-            .audit(lines.sink().field("tenant", |principal| principal.claims()?.get("tenant").cloned()))
-            .telemetry(|t| t.metrics())
-            .build()
-            .unwrap();
-        let http = HttpServer::of(&server).await;
-        let good = issuer.token("ada", RESOURCE, "a b");
-        let with = |member: &str, value: Value| {
-            let mut claims = issuer.claims("ada", RESOURCE, "a b");
-            claims[member] = value;
-            issuer.key().sign(&claims)
-        };
-        let claims = issuer.claims("ada", RESOURCE, "a b");
-        let foreign = TestKey::new("first").sign(&claims);
-        let unknown = TestKey::new("other").sign(&claims);
-        let unnamed = issuer.key().sign_with(&json!({ "alg": "ES256", "typ": "id+jwt", "kid": "first" }), &claims);
-        let later = json!(unix_now() + 300);
-        for (status, reason, request) in [
-            (401, "token_missing", call_of("")),
-            (401, "token_malformed", call_of("not-a-jwt")),
-            (401, "token_malformed", call_of(&"x".repeat(17_000))),
-            (401, "token_algorithm", call_of(&issuer.key().sign_as_secret(&claims))),
-            (401, "token_type", call_of(&unnamed)),
-            (401, "token_unknown_key", call_of(&unknown)),
-            (401, "token_signature", call_of(&foreign)),
-            (401, "token_issuer", call_of(&with("iss", json!("https://other.example.com")))),
-            (401, "token_audience", call_of(&with("aud", json!("https://other.example.com")))),
-            (401, "token_expired", call_of(&with("exp", json!(1)))),
-            (401, "token_not_yet_valid", call_of(&with("nbf", later))),
-            (401, "token_claims", call_of(&with("sub", json!(7)))),
-            (401, "token_binding", call_of(&with("cnf", json!({ "x5t#S256": "x" })))),
-            (400, "token_misplaced", call_of(&good).path("/mcp?access_token=x")),
-        ] {
-            assert_eq!(request.send(http.address).await.status, status, "{reason}");
-            let line = lines.next().await;
-            assert_eq!((&line["event"], &line["reason"]), (&json!("refused"), &json!(reason)), "{line}");
-            assert_eq!(line["status"], status, "{line}");
-            let counted = format!(
-                r#"mcp_server_refused_requests_total{{http_response_status_code="{status}",mcp_error_reason="{reason}"}}"#
-            );
-            assert!(server.metrics().unwrap().contains(&counted), "{reason}: {}", server.metrics().unwrap());
-        }
-        // callers that are known, and refused: who they are, and what they lack
-        let poor = issuer.token("bob", RESOURCE, "b");
-        let mallory = issuer.token("mallory", RESOURCE, "a b");
-        for (token, subject, reason, scopes) in
-            [(poor, "bob", "scopes", json!("a")), (mallory, "mallory", "forbidden", Value::Null)]
-        {
-            assert_eq!(call_of(&token).send(http.address).await.status, 403);
-            let line = lines.next().await;
-            assert_eq!((&line["reason"], &line["subject"]), (&json!(reason), &json!(subject)), "{line}");
-            assert_eq!((&line["scopes"], &line["client_id"]), (&scopes, &json!("test")), "{line}");
-            assert_eq!(line["tenant"], "acme", "{line}");
-        }
-        assert_eq!(call_of(&good).send(http.address).await.status, 200);
+    let issuer = Issuer::start().await;
+    let lines = AuditLines::default();
+    let oauth = Oauth::issuer(&issuer.url).resource(RESOURCE).scopes(["a", "b"]).required_scopes(["a", "b"]);
+    let server = builder()
+        .auth(oauth.accept_if(|principal| principal.subject() != "mallory").key_cooldown(Duration::ZERO))
+        .audit(lines.sink().field("tenant", |principal| principal.claims()?.get("tenant").cloned()))
+        .telemetry(|t| t.metrics())
+        .build()
+        .unwrap();
+    let http = HttpServer::of(&server).await;
+    let good = issuer.token("ada", RESOURCE, "a b");
+    let with = |member: &str, value: Value| {
+        let mut claims = issuer.claims("ada", RESOURCE, "a b");
+        claims[member] = value;
+        issuer.key().sign(&claims)
+    };
+    let claims = issuer.claims("ada", RESOURCE, "a b");
+    let foreign = TestKey::new("first").sign(&claims);
+    let unknown = TestKey::new("other").sign(&claims);
+    let unnamed =
+        issuer.key().sign_with(&json!({ "alg": "ES256", "typ": "id+jwt", "kid": "first" }), &claims);
+    let later = json!(unix_now() + 300);
+    for (status, reason, request) in [
+        (401, "token_missing", call_of("")),
+        (401, "token_malformed", call_of("not-a-jwt")),
+        (401, "token_malformed", call_of(&"x".repeat(17_000))),
+        (401, "token_algorithm", call_of(&issuer.key().sign_as_secret(&claims))),
+        (401, "token_type", call_of(&unnamed)),
+        (401, "token_unknown_key", call_of(&unknown)),
+        (401, "token_signature", call_of(&foreign)),
+        (401, "token_issuer", call_of(&with("iss", json!("https://other.example.com")))),
+        (401, "token_audience", call_of(&with("aud", json!("https://other.example.com")))),
+        (401, "token_expired", call_of(&with("exp", json!(1)))),
+        (401, "token_not_yet_valid", call_of(&with("nbf", later))),
+        (401, "token_claims", call_of(&with("sub", json!(7)))),
+        (401, "token_binding", call_of(&with("cnf", json!({ "x5t#S256": "x" })))),
+        (400, "token_misplaced", call_of(&good).path("/mcp?access_token=x")),
+    ] {
+        assert_eq!(request.send(http.address).await.status, status, "{reason}");
         let line = lines.next().await;
-        assert_eq!((&line["client_id"], &line["tenant"]), (&json!("test"), &json!("acme")), "{line}");
-        let keys = format!(
-            r#"mcp_server_authorization_duration_seconds_count{{issuer="{}",outcome="ok",question="keys"}}"#,
-            issuer.url
+        assert_eq!((&line["event"], &line["reason"]), (&json!("refused"), &json!(reason)), "{line}");
+        assert_eq!(line["status"], status, "{line}");
+        let counted = format!(
+            r#"mcp_server_refused_requests_total{{http_response_status_code="{status}",mcp_error_reason="{reason}"}}"#
         );
-        assert!(server.metrics().unwrap().contains(&keys), "{}", server.metrics().unwrap());
-        drop(http);
-    })
-    .await;
+        assert!(server.metrics().unwrap().contains(&counted), "{reason}: {}", server.metrics().unwrap());
+    }
+    // callers that are known, and refused: who they are, and what they lack
+    let poor = issuer.token("bob", RESOURCE, "b");
+    let mallory = issuer.token("mallory", RESOURCE, "a b");
+    for (token, subject, reason, scopes) in
+        [(poor, "bob", "scopes", json!("a")), (mallory, "mallory", "forbidden", Value::Null)]
+    {
+        assert_eq!(call_of(&token).send(http.address).await.status, 403);
+        let line = lines.next().await;
+        assert_eq!((&line["reason"], &line["subject"]), (&json!(reason), &json!(subject)), "{line}");
+        assert_eq!((&line["scopes"], &line["client_id"]), (&scopes, &json!("test")), "{line}");
+        assert_eq!(line["tenant"], "acme", "{line}");
+    }
+    assert_eq!(call_of(&good).send(http.address).await.status, 200);
+    let line = lines.next().await;
+    assert_eq!((&line["client_id"], &line["tenant"]), (&json!("test"), &json!("acme")), "{line}");
+    let keys = format!(
+        r#"mcp_server_authorization_duration_seconds_count{{issuer="{}",outcome="ok",question="keys"}}"#,
+        issuer.url
+    );
+    assert!(server.metrics().unwrap().contains(&keys), "{}", server.metrics().unwrap());
+    drop(http);
 }
 
 /// Needs scopes
@@ -348,43 +338,40 @@ fn scoped() {}
 
 #[tokio::test]
 async fn a_call_that_lacks_scopes_names_those_that_are_missing() {
-    within(async {
-        let issuer = Issuer::start().await;
-        let lines = AuditLines::default();
-        let oauth = Oauth::issuer(&issuer.url).resource(RESOURCE).scopes(["a", "b"]);
-        let oauth = oauth.introspection("mcp", "s&cret").introspection_cache(Duration::ZERO);
-        let server = mcp_runtime::server!()
-            .tool::<scoped>()
-            .auth(oauth)
-            .audit(lines.sink())
-            .telemetry(|t| t.metrics())
-            .build()
-            .unwrap();
-        let http = HttpServer::of(&server).await;
-        let mut claims = issuer.claims("ada", RESOURCE, "b");
-        claims["active"] = true.into();
-        issuer.set_token("opaque", claims);
-        let call = |token: &str| {
-            HttpRequest::modern(1, "tools/call", json!({ "name": "scoped", "arguments": {} }))
-                .header("authorization", &format!("Bearer {token}"))
-        };
-        assert_eq!(call("opaque").send(http.address).await.status, 403);
-        let line = lines.next().await;
-        assert_eq!((&line["event"], &line["reason"]), (&json!("call"), &json!("scopes")), "{line}");
-        assert_eq!(line["scopes"], "a", "{line}");
-        assert_eq!(call("unknown").send(http.address).await.status, 401);
-        assert_eq!(lines.next().await["reason"], "token_inactive");
-        issuer.set_down(true);
-        assert_eq!(call("later").send(http.address).await.status, 503);
-        assert_eq!(lines.next().await["reason"], "auth_unavailable");
-        let text = server.metrics().unwrap();
-        for outcome in ["active", "inactive", "error"] {
-            let asked = format!(r#"outcome="{outcome}",question="introspection"}} 1"#);
-            assert!(text.contains(&asked), "{outcome}: {text}");
-        }
-        drop(http);
-    })
-    .await;
+    let issuer = Issuer::start().await;
+    let lines = AuditLines::default();
+    let oauth = Oauth::issuer(&issuer.url).resource(RESOURCE).scopes(["a", "b"]);
+    let oauth = oauth.introspection("mcp", "s&cret").introspection_cache(Duration::ZERO);
+    let server = mcp_runtime::server!()
+        .tool::<scoped>()
+        .auth(oauth)
+        .audit(lines.sink())
+        .telemetry(|t| t.metrics())
+        .build()
+        .unwrap();
+    let http = HttpServer::of(&server).await;
+    let mut claims = issuer.claims("ada", RESOURCE, "b");
+    claims["active"] = true.into();
+    issuer.set_token("opaque", claims);
+    let call = |token: &str| {
+        HttpRequest::modern(1, "tools/call", json!({ "name": "scoped", "arguments": {} }))
+            .header("authorization", &format!("Bearer {token}"))
+    };
+    assert_eq!(call("opaque").send(http.address).await.status, 403);
+    let line = lines.next().await;
+    assert_eq!((&line["event"], &line["reason"]), (&json!("call"), &json!("scopes")), "{line}");
+    assert_eq!(line["scopes"], "a", "{line}");
+    assert_eq!(call("unknown").send(http.address).await.status, 401);
+    assert_eq!(lines.next().await["reason"], "token_inactive");
+    issuer.set_down(true);
+    assert_eq!(call("later").send(http.address).await.status, 503);
+    assert_eq!(lines.next().await["reason"], "auth_unavailable");
+    let text = server.metrics().unwrap();
+    for outcome in ["active", "inactive", "error"] {
+        let asked = format!(r#"outcome="{outcome}",question="introspection"}} 1"#);
+        assert!(text.contains(&asked), "{outcome}: {text}");
+    }
+    drop(http);
 }
 
 #[tokio::test]

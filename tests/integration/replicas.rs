@@ -1,10 +1,6 @@
 //! Two servers that share a sealing key and no state, behind a client that alternates between them.
 
-use std::net::SocketAddr;
-
-use mcp_runtime::{Server, prelude::*};
-use mcp_tests::support::{BreakableStore, EventStream, HttpRequest, HttpServer, server_key, text_of, within};
-use serde_json::{Value, json};
+use crate::prelude::*;
 
 #[mcp_type]
 struct Name {
@@ -25,21 +21,9 @@ fn echo(message: String) -> String {
     message
 }
 
-/// A text
-#[mcp_resource(uri = "test://text")]
-fn text() -> &'static str {
-    "text"
-}
-
-/// Greets
-#[mcp_prompt]
-fn hail(name: String) -> String {
-    format!("Hail {name}.")
-}
-
 async fn replica() -> HttpServer {
     let server = Server::builder("replicas", "1").stores(|stores| stores.keys([server_key(5)]));
-    HttpServer::start(server.tool::<greet>().tool::<echo>().resource::<text>().prompt::<hail>()).await
+    HttpServer::start(server.tool::<greet>().tool::<echo>()).await
 }
 
 async fn session(address: SocketAddr) -> String {
@@ -48,81 +32,25 @@ async fn session(address: SocketAddr) -> String {
 }
 
 #[tokio::test]
-async fn any_replica_serves_requests_without_session_state() {
-    within(async {
-        let (one, two) = (replica().await, replica().await);
-        let id = session(one.address).await;
-        for turn in 0..4 {
-            let at = [one.address, two.address][turn % 2];
-            let request = async |method: &str, params: Value| {
-                let reply = HttpRequest::legacy(&id, 1, method, &params).send(at).await;
-                assert_eq!(reply.status, 200, "{method} at {turn}");
-                reply.json()["result"].clone()
-            };
-            let told = request("tools/call", json!({"name": "echo", "arguments": {"message": "hi"}})).await;
-            assert_eq!(told["content"][0]["text"], "hi");
-            assert_eq!(request("tools/list", json!({})).await["tools"].as_array().map(Vec::len), Some(2));
-            let read = request("resources/read", json!({"uri": "test://text"})).await;
-            assert_eq!(read["contents"][0]["text"], "text");
-            assert_eq!(request("resources/list", json!({})).await["resources"][0]["uri"], "test://text");
-            assert_eq!(request("prompts/list", json!({})).await["prompts"][0]["name"], "hail");
-            let got = request("prompts/get", json!({"name": "hail", "arguments": {"name": "Ada"}})).await;
-            assert_eq!(got["messages"][0]["content"]["text"], "Hail Ada.");
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn any_replica_continues_a_multi_round_trip_request() {
-    within(async {
-        let replicas = [replica().await, replica().await];
-        for (first, second) in [(0, 1), (1, 0), (0, 0)] {
-            let call = |params: Value| {
-                let mut params = params;
-                params["name"] = "greet".into();
-                let request = HttpRequest::modern(1, "tools/call", params);
-                // `modern` declares no capabilities
-                request.map_body(|body| {
-                    body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
-                        json!({"elicitation": {}});
-                })
-            };
-            let asked = call(json!({})).send(replicas[first].address).await.json();
-            let result = &asked["result"];
-            assert_eq!(result["resultType"], "input_required", "{asked}");
-            let answer = json!({"name": {"action": "accept", "content": {"name": "Ada"}}});
-            let params = json!({"inputResponses": answer, "requestState": result["requestState"]});
-            let told = call(params).send(replicas[second].address).await.json();
-            assert_eq!(text_of(&told), "Hello, Ada! 41");
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
 async fn client_requests_of_a_session_need_sticky_routing() {
-    within(async {
-        let (one, two) = (replica().await, replica().await);
-        let id = session(two.address).await;
-        let call = HttpRequest::legacy(&id, 1, "tools/call", &json!({"name": "greet"}));
-        let mut events = EventStream::open(&call, one.address).await.expect("a stream");
-        let asked = events.message().await;
-        assert_eq!(asked["method"], "elicitation/create");
-        let result = json!({"action": "accept", "content": {"name": "Ada"}});
-        let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": result});
-        let answer = HttpRequest::post(answer.to_string()).session(&id);
-        assert_eq!(answer.send(two.address).await.status, 400, "another replica waits for nothing");
-        assert_eq!(answer.send(one.address).await.status, 202);
-        assert_eq!(text_of(&events.message().await), "Hello, Ada! 41");
-        let standalone = HttpRequest::standalone_stream(&id);
-        let mut events = EventStream::open(&standalone, one.address).await.expect("a stream");
-        let end = HttpRequest::new("DELETE").session(&id);
-        assert_eq!(end.send(one.address).await.status, 204);
-        while events.next_event().await.is_some() {}
-        assert_eq!(end.send(one.address).await.status, 404);
-    })
-    .await;
+    let (one, two) = (replica().await, replica().await);
+    let id = session(two.address).await;
+    let call = HttpRequest::legacy(&id, 1, "tools/call", &json!({"name": "greet"}));
+    let mut events = EventStream::open(&call, one.address).await.expect("a stream");
+    let asked = events.message().await;
+    assert_eq!(asked["method"], "elicitation/create");
+    let result = json!({"action": "accept", "content": {"name": "Ada"}});
+    let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": result});
+    let answer = HttpRequest::post(answer.to_string()).session(&id);
+    assert_eq!(answer.send(two.address).await.status, 400, "another replica waits for nothing");
+    assert_eq!(answer.send(one.address).await.status, 202);
+    assert_eq!(text_of(&events.message().await), "Hello, Ada! 41");
+    let standalone = HttpRequest::standalone_stream(&id);
+    let mut events = EventStream::open(&standalone, one.address).await.expect("a stream");
+    let end = HttpRequest::new("DELETE").session(&id);
+    assert_eq!(end.send(one.address).await.status, 204);
+    while events.next_event().await.is_some() {}
+    assert_eq!(end.send(one.address).await.status, 404);
 }
 
 /// A server with these keys.
@@ -150,44 +78,24 @@ async fn shares_calls(from: &HttpServer, to: &HttpServer) -> bool {
     let asked = call(json!({})).send(from.address).await.json();
     let answer = json!({ "name": { "action": "accept", "content": { "name": "Ada" } } });
     let params = json!({ "inputResponses": answer, "requestState": asked["result"]["requestState"] });
-    call(params).send(to.address).await.json()["error"].is_null()
+    call(params).send(to.address).await.json()["result"]["content"][0]["text"] == "Hello, Ada! 41"
 }
 
 #[tokio::test]
 async fn each_step_of_a_key_rotation_can_be_rolled_out_replica_by_replica() {
-    within(async {
-        let (old, new) = (1, 2);
-        let steps: [&[u8]; 4] = [&[old], &[old, new], &[new, old], &[new]];
-        for step in steps.windows(2) {
-            let (before, after) = (with_keys(step[0]).await, with_keys(step[1]).await);
-            for (from, to) in [(&before, &after), (&after, &before)] {
-                // the last step drops what only the old key opens, but nothing that was sealed since the step before
-                assert!(shares_sessions(from, to).await, "{step:?}");
-                assert!(shares_calls(from, to).await, "{step:?}");
-            }
+    let (old, new) = (1, 2);
+    let steps: [&[u8]; 4] = [&[old], &[old, new], &[new, old], &[new]];
+    for step in steps.windows(2) {
+        let (before, after) = (with_keys(step[0]).await, with_keys(step[1]).await);
+        for (from, to) in [(&before, &after), (&after, &before)] {
+            // the last step drops what only the old key opens, but nothing that was sealed since the step before
+            assert!(shares_sessions(from, to).await, "{step:?}");
+            assert!(shares_calls(from, to).await, "{step:?}");
         }
-        // without the first step, replicas that are not restarted yet do not know the new key
-        let (before, after) = (with_keys(&[old]).await, with_keys(&[new, old]).await);
-        assert!(shares_sessions(&before, &after).await && !shares_sessions(&after, &before).await);
-    })
-    .await;
-}
-
-/// A directory that is removed at the end of its test.
-struct TestDirectory(std::path::PathBuf);
-
-impl TestDirectory {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("mcp-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a directory");
-        Self(path)
     }
-}
-
-impl Drop for TestDirectory {
-    fn drop(&mut self) {
-        let _best_effort = std::fs::remove_dir_all(&self.0);
-    }
+    // without the first step, replicas that are not restarted yet do not know the new key
+    let (before, after) = (with_keys(&[old]).await, with_keys(&[new, old]).await);
+    assert!(shares_sessions(&before, &after).await && !shares_sessions(&after, &before).await);
 }
 
 fn hex(key: u8) -> String {
@@ -196,104 +104,94 @@ fn hex(key: u8) -> String {
 
 #[tokio::test]
 async fn keys_in_a_file_are_rotated_without_a_restart() {
-    within(async {
-        let directory = TestDirectory::new("rotation");
-        let replica = async |name: &str, keys: &str| {
-            let file = directory.0.join(name);
-            std::fs::write(&file, keys).expect("written");
-            let server = Server::builder("replicas", "1").stores(|stores| stores.keys_from_file(&file));
-            let server = server.tool::<greet>().tool::<echo>().build().expect("a server");
-            (HttpServer::of(&server).await, server.handle(), file)
-        };
-        let (old, new) = (hex(1), hex(2));
-        let replicas = [replica("one", &old).await, replica("two", &old).await];
-        let [(one, ..), (two, ..)] = &replicas;
-        let early = session(one.address).await;
-        let lists = async |id: &str, at: &HttpServer| {
-            HttpRequest::legacy(id, 1, "tools/list", &json!({})).send(at.address).await.status
-        };
-        for keys in [format!("{old}\n{new}\n"), format!("{new},{old}"), new.clone()] {
-            for (_, handle, file) in &replicas {
-                assert_eq!((lists(&early, one).await, lists(&early, two).await), (200, 200));
-                std::fs::write(file, &keys).expect("written");
-                handle.reload_keys().expect("keys");
-                assert!(shares_sessions(one, two).await && shares_sessions(two, one).await);
-                assert!(shares_calls(one, two).await && shares_calls(two, one).await);
-                if keys == new {
-                    break;
-                }
+    let directory = TestFolder::default();
+    let replica = async |name: &str, keys: &str| {
+        let file = directory.join(name);
+        std::fs::write(&file, keys).expect("written");
+        let server = Server::builder("replicas", "1").stores(|stores| stores.keys_from_file(&file));
+        let server = server.tool::<greet>().tool::<echo>().build().expect("a server");
+        (HttpServer::of(&server).await, server.handle(), file)
+    };
+    let (old, new) = (hex(1), hex(2));
+    let replicas = [replica("one", &old).await, replica("two", &old).await];
+    let [(one, ..), (two, ..)] = &replicas;
+    let early = session(one.address).await;
+    let lists = async |id: &str, at: &HttpServer| {
+        HttpRequest::legacy(id, 1, "tools/list", &json!({})).send(at.address).await.status
+    };
+    for keys in [format!("{old}\n{new}\n"), format!("{new},{old}"), new.clone()] {
+        for (_, handle, file) in &replicas {
+            assert_eq!((lists(&early, one).await, lists(&early, two).await), (200, 200));
+            std::fs::write(file, &keys).expect("written");
+            handle.reload_keys().expect("keys");
+            assert!(shares_sessions(one, two).await && shares_sessions(two, one).await);
+            assert!(shares_calls(one, two).await && shares_calls(two, one).await);
+            if keys == new {
+                break;
             }
         }
-        // an id whose key was removed is not served from a cache
-        assert_eq!((lists(&early, one).await, lists(&early, two).await), (404, 200));
-        let (_, handle, file) = &replicas[0];
-        let late = session(one.address).await;
-        for bad in [String::new(), "00".repeat(32), format!("{new},{}", "ab".repeat(31))] {
-            std::fs::write(file, bad).expect("written");
-            let error = handle.reload_keys().expect_err("refused").to_string();
-            assert!(error.contains("contains an invalid key") && !error.contains("abab"), "{error}");
-            assert_eq!(lists(&late, one).await, 200, "the keys are unchanged");
-        }
-        std::fs::remove_file(file).expect("removed");
-        assert!(handle.reload_keys().is_err());
-        assert_eq!(lists(&late, one).await, 200);
-    })
-    .await;
+    }
+    // an id whose key was removed is not served from a cache
+    assert_eq!((lists(&early, one).await, lists(&early, two).await), (404, 200));
+    let (_, handle, file) = &replicas[0];
+    let late = session(one.address).await;
+    for bad in [String::new(), "00".repeat(32), format!("{new},{}", "ab".repeat(31))] {
+        std::fs::write(file, bad).expect("written");
+        let error = handle.reload_keys().expect_err("refused").to_string();
+        assert!(error.contains("contains an invalid key") && !error.contains("abab"), "{error}");
+        assert_eq!(lists(&late, one).await, 200, "the keys are unchanged");
+    }
+    std::fs::remove_file(file).expect("removed");
+    assert!(handle.reload_keys().is_err());
+    assert_eq!(lists(&late, one).await, 200);
 }
 
 #[tokio::test]
 async fn a_first_page_that_was_listed_before_has_a_cursor_of_the_present_keys() {
-    within(async {
-        let directory = TestDirectory::new("cursors");
-        let file = directory.0.join("keys");
-        let (old, new) = (hex(1), hex(2));
-        std::fs::write(&file, &old).expect("written");
-        let server = Server::builder("replicas", "1")
-            .stores(|stores| stores.keys_from_file(&file))
-            .lists(|lists| lists.page_size(1))
-            .tool::<greet>()
-            .tool::<echo>()
-            .build()
-            .expect("a server");
-        let (served, handle) = (HttpServer::of(&server).await, server.handle());
-        let list = async |params: Value| {
-            HttpRequest::modern(1, "tools/list", params).send(served.address).await.json()
-        };
-        for keys in [old.clone(), format!("{old}\n{new}\n"), format!("{new},{old}"), new.clone()] {
-            std::fs::write(&file, &keys).expect("written");
-            handle.reload_keys().expect("keys");
-            let cursor = list(json!({})).await["result"]["nextCursor"].clone();
-            assert_eq!(list(json!({})).await["result"]["nextCursor"], cursor, "sealed once for these keys");
-            let second = list(json!({ "cursor": cursor })).await;
-            assert_eq!(second["result"]["tools"][0]["name"], "echo", "{second}");
-        }
-    })
-    .await;
+    let directory = TestFolder::default();
+    let file = directory.join("keys");
+    let (old, new) = (hex(1), hex(2));
+    std::fs::write(&file, &old).expect("written");
+    let server = Server::builder("replicas", "1")
+        .stores(|stores| stores.keys_from_file(&file))
+        .lists(|lists| lists.page_size(1))
+        .tool::<greet>()
+        .tool::<echo>()
+        .build()
+        .expect("a server");
+    let (served, handle) = (HttpServer::of(&server).await, server.handle());
+    let list =
+        async |params: Value| HttpRequest::modern(1, "tools/list", params).send(served.address).await.json();
+    for keys in [old.clone(), format!("{old}\n{new}\n"), format!("{new},{old}"), new.clone()] {
+        std::fs::write(&file, &keys).expect("written");
+        handle.reload_keys().expect("keys");
+        let cursor = list(json!({})).await["result"]["nextCursor"].clone();
+        assert_eq!(list(json!({})).await["result"]["nextCursor"], cursor, "sealed once for these keys");
+        let second = list(json!({ "cursor": cursor })).await;
+        assert_eq!(second["result"]["tools"][0]["name"], "echo", "{second}");
+    }
 }
 
 #[tokio::test]
 async fn a_session_id_in_a_modern_request_is_ignored() {
-    within(async {
-        let store = BreakableStore::default();
-        let server = Server::builder("replicas", "1").stores(|stores| stores.keys([server_key(5)]));
-        let server = HttpServer::start(server.tool::<echo>().shared(store.clone())).await;
-        let ended = session(server.address).await;
-        let list = HttpRequest::legacy(&ended, 1, "tools/list", &json!({}));
-        assert_eq!(list.send(server.address).await.status, 200);
-        assert_eq!(HttpRequest::new("DELETE").session(&ended).send(server.address).await.status, 204);
-        assert_eq!(list.send(server.address).await.status, 404);
-        for is_broken in [false, true] {
-            store.set_broken(is_broken);
-            for id in [&*ended, "unknown"] {
-                let modern = HttpRequest::modern(1, "tools/list", json!({})).session(id);
-                assert_eq!(modern.send(server.address).await.status, 200, "{id} {is_broken}");
-                // the metadata alone makes it modern
-                let reply = modern.without("MCP-Protocol-Version").send(server.address).await;
-                assert_eq!((reply.status, reply.code()), (400, -32020), "{id} {is_broken}");
-            }
+    let store = BreakableStore::default();
+    let server = Server::builder("replicas", "1").stores(|stores| stores.keys([server_key(5)]));
+    let server = HttpServer::start(server.tool::<echo>().shared(store.clone())).await;
+    let ended = session(server.address).await;
+    let list = HttpRequest::legacy(&ended, 1, "tools/list", &json!({}));
+    assert_eq!(list.send(server.address).await.status, 200);
+    assert_eq!(HttpRequest::new("DELETE").session(&ended).send(server.address).await.status, 204);
+    assert_eq!(list.send(server.address).await.status, 404);
+    for is_broken in [false, true] {
+        store.set_broken(is_broken);
+        for id in [&*ended, "unknown"] {
+            let modern = HttpRequest::modern(1, "tools/list", json!({})).session(id);
+            assert_eq!(modern.send(server.address).await.status, 200, "{id} {is_broken}");
+            // the metadata alone makes it modern
+            let reply = modern.without("MCP-Protocol-Version").send(server.address).await;
+            assert_eq!((reply.status, reply.code()), (400, -32020), "{id} {is_broken}");
         }
-    })
-    .await;
+    }
 }
 
 #[test]
@@ -333,14 +231,11 @@ fn weak_keys_are_refused() {
 
 #[tokio::test]
 async fn without_a_shared_store_only_one_process_knows_that_a_session_has_ended() {
-    within(async {
-        let (one, two) = (replica().await, replica().await);
-        let id = session(one.address).await;
-        let status = async |at: &HttpServer| {
-            HttpRequest::legacy(&id, 1, "tools/list", &json!({})).send(at.address).await.status
-        };
-        assert_eq!(HttpRequest::new("DELETE").session(&id).send(one.address).await.status, 204);
-        assert_eq!((status(&one).await, status(&two).await), (404, 200));
-    })
-    .await;
+    let (one, two) = (replica().await, replica().await);
+    let id = session(one.address).await;
+    let status = async |at: &HttpServer| {
+        HttpRequest::legacy(&id, 1, "tools/list", &json!({})).send(at.address).await.status
+    };
+    assert_eq!(HttpRequest::new("DELETE").session(&id).send(one.address).await.status, 204);
+    assert_eq!((status(&one).await, status(&two).await), (404, 200));
 }

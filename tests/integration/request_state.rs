@@ -1,20 +1,7 @@
 //! Multi-round-trip requests: what `requestState` carries between the requests, and what happens when it is changed,
 //! lost, replayed, or sent to another server.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
-
-use mcp_runtime::{
-    ServerBuilder,
-    prelude::*,
-    testing::{Reply, TestServer},
-};
-use mcp_tests::support::server_key;
-use serde_json::{Value, json};
-
-use crate::common::{refusal, serve};
+use crate::prelude::*;
 
 #[mcp_type]
 struct Name {
@@ -215,7 +202,7 @@ async fn responses_are_not_used_again_after_a_restart() {
     let [used, unused] = states.map(|state| with(&state, &named("payee", "Bob")));
     send(&before, "pay", arguments(), used.clone()).await.expect_text("paid 10 to Bob");
     let refused = "the answers of this call were used before, or it cannot be told whether they were";
-    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    tokio::time::sleep(Duration::from_millis(5)).await;
     let after = start();
     // what the earlier process has recorded is lost, so all of its calls are refused
     for responses in [&used, &unused] {

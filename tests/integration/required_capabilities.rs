@@ -1,18 +1,8 @@
 //! `requires(..)`: a call is refused before the function runs if its client lacks a required capability.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use mcp_runtime::client_request::ClientFeature;
 
-use mcp_runtime::{
-    ServerBuilder, client_request::ClientFeature, mcp_prompt, mcp_resource, mcp_tool, testing::TestServer,
-    tool::ToolDef,
-};
-use mcp_tests::support::{HttpRequest, HttpServer, within};
-use serde_json::{Value, json};
-
-use crate::{
-    common::{LEGACY, failure, refusal, serve},
-    http::legacy::session,
-};
+use crate::{http::legacy::session, prelude::*};
 
 #[derive(Default)]
 struct Runs(AtomicUsize);
@@ -37,13 +27,13 @@ fn model(n: u32) -> u32 {
 
 /// Needs roots, one call at a time
 #[mcp_tool(requires(roots), max_concurrency = 1)]
-async fn roots(ctx: &mcp_runtime::Context) {
+async fn roots(ctx: &Context) {
     ctx.cancelled().await;
 }
 
 /// Asks without having required it
 #[mcp_tool]
-async fn asks(ctx: &mcp_runtime::Context) -> Result<String, mcp_runtime::ToolError> {
+async fn asks(ctx: &Context) -> Result<String, ToolError> {
     Ok(ctx.elicit("name", "What is your name?").await?)
 }
 
@@ -59,15 +49,7 @@ fn prompt(runs: &Runs) -> String {
 
 fn builder() -> ServerBuilder {
     let dynamic = ToolDef::builder("dynamic").requires([ClientFeature::Roots]).handler(|_| async { "ran" });
-    mcp_runtime::server!()
-        .tool::<all_capabilities>()
-        .tool::<model>()
-        .tool::<roots>()
-        .tool::<asks>()
-        .resource::<resource>()
-        .prompt::<prompt>()
-        .add(dynamic)
-        .state(Runs::default())
+    mcp_runtime::server!().discover_in(module_path!()).add(dynamic).state(Runs::default())
 }
 
 fn declaring(capabilities: Value) -> TestServer {
@@ -75,7 +57,7 @@ fn declaring(capabilities: Value) -> TestServer {
 }
 
 /// The capabilities that the error data names.
-fn required(reply: &mcp_runtime::testing::Reply) -> Value {
+fn required(reply: &Reply) -> Value {
     let error = reply.error().expect("an error");
     assert_eq!(error.code, -32021, "{reply}");
     error.data.expect("data")["requiredCapabilities"].clone()
@@ -145,18 +127,10 @@ async fn a_refused_call_does_not_wait_for_a_permit() {
 #[tokio::test]
 async fn over_http_modern_clients_get_status_400() {
     let server = HttpServer::start(builder()).await;
-    within(async {
-        let params = json!({ "name": "model", "arguments": { "n": 1 } });
-        let reply = HttpRequest::modern(1, "tools/call", params.clone()).send(server.address).await;
-        assert_eq!((reply.status, reply.code()), (400, -32021), "{}", reply.text());
-        let legacy = session(&server, "2025-11-25").await;
-        let reply = HttpRequest::legacy(&legacy, 1, "tools/call", &params).send(server.address).await;
-        assert_eq!(
-            (reply.status, &reply.json()["result"]["isError"]),
-            (200, &json!(true)),
-            "{}",
-            reply.text()
-        );
-    })
-    .await;
+    let params = json!({ "name": "model", "arguments": { "n": 1 } });
+    let reply = HttpRequest::modern(1, "tools/call", params.clone()).send(server.address).await;
+    assert_eq!((reply.status, reply.code()), (400, -32021), "{}", reply.text());
+    let legacy = session(&server, "2025-11-25").await;
+    let reply = HttpRequest::legacy(&legacy, 1, "tools/call", &params).send(server.address).await;
+    assert_eq!((reply.status, &reply.json()["result"]["isError"]), (200, &json!(true)), "{}", reply.text());
 }

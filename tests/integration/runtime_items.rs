@@ -1,21 +1,15 @@
 //! What a program adds to a server at run time: definitions that are wrong, what items share with annotated ones, and
 //! what stays when others change.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use mcp_runtime::{
-    ErrorKind, Principal, ServerHandle,
-    prelude::*,
+    ErrorKind,
     prompt::{PromptArgument, PromptCall, PromptDef},
     resource::{ResourceBuilder, ResourceCall, ResourceDef},
-    testing::TestServer,
-    tool::{ToolBuilder, ToolCall, ToolDef},
+    tool::ToolBuilder,
 };
-use mcp_tests::support::{HttpRequest, HttpServer, soon, within};
-use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::common::{build_error, refusal, serve};
+use crate::prelude::*;
 
 fn tool(edit: impl FnOnce(ToolBuilder) -> ToolBuilder) -> ToolDef {
     edit(ToolDef::builder("made")).handler(|_: ToolCall| async { "done" })
@@ -163,9 +157,9 @@ async fn items_of_a_mounted_builder_have_its_prefix_and_state() {
 #[tokio::test]
 async fn blocking_handlers_leave_the_runtime_to_other_calls() {
     let (sender, receiver) = std::sync::mpsc::channel::<()>();
-    let receiver = std::sync::Arc::new(std::sync::Mutex::new(receiver));
+    let receiver = Arc::new(Mutex::new(receiver));
     let wait = move || {
-        let _released = receiver.lock().unwrap().recv_timeout(mcp_tests::support::PATIENCE);
+        let _released = receiver.lock().unwrap().recv_timeout(PATIENCE);
         "released"
     };
     let (tool, resource, prompt) = (wait.clone(), wait.clone(), wait);
@@ -176,22 +170,19 @@ async fn blocking_handlers_leave_the_runtime_to_other_calls() {
             .add(ResourceDef::builder("wait://one").blocking_handler(move |_: ResourceCall| resource()))
             .add(PromptDef::builder("wait").blocking_handler(move |_: PromptCall| prompt())),
     );
-    within(async {
-        let others = async {
-            server.call("taken", json!({})).await.expect_text("annotated");
-            (0..3).for_each(|_| sender.send(()).unwrap());
-        };
-        let (tool, read, prompt, ()) = tokio::join!(
-            server.call("wait", json!({})),
-            server.read("wait://one"),
-            server.prompt("wait", json!({})),
-            others
-        );
-        tool.expect_text("released");
-        read.expect_text("released");
-        assert_eq!(prompt.value()["messages"][0]["content"]["text"], "released");
-    })
-    .await;
+    let others = async {
+        server.call("taken", json!({})).await.expect_text("annotated");
+        (0..3).for_each(|_| sender.send(()).unwrap());
+    };
+    let (tool, read, prompt, ()) = tokio::join!(
+        server.call("wait", json!({})),
+        server.read("wait://one"),
+        server.prompt("wait", json!({})),
+        others
+    );
+    tool.expect_text("released");
+    read.expect_text("released");
+    assert_eq!(prompt.value()["messages"][0]["content"]["text"], "released");
 }
 
 async fn fail_to_list() -> Vec<String> {
@@ -236,7 +227,7 @@ async fn one_at_a_time(running: &Running) {
 
 #[tokio::test]
 async fn an_update_keeps_the_permits_of_other_tools() {
-    let running = std::sync::Arc::new(Running(AtomicUsize::new(0), Semaphore::new(0)));
+    let running = Arc::new(Running(AtomicUsize::new(0), Semaphore::new(0)));
     let made = running.clone();
     let made = ToolDef::builder("made").max_concurrency(1).handler(move |_: ToolCall| {
         let running = made.clone();
@@ -248,31 +239,27 @@ async fn an_update_keeps_the_permits_of_other_tools() {
     let built = mcp_runtime::server!().tool::<one_at_a_time>().add(made).state(running.clone());
     let built = built.build().expect("a server");
     let (handle, server) = (built.handle(), TestServer::of(&built));
-    within(async {
-        let update = async {
-            assert!(soon(|| running.0.load(Ordering::SeqCst) == 2).await);
-            handle.add(prompt("other", &[])).unwrap();
-            // these are polled after the update, and wait for the permits of the first calls
-            let late = async {
-                tokio::join!(server.call("one_at_a_time", json!({})), server.call("made", json!({})))
-            };
-            let released = async {
-                for _ in 0..20 {
-                    tokio::task::yield_now().await;
-                }
-                assert_eq!(running.0.load(Ordering::SeqCst), 2);
-                running.1.add_permits(4);
-            };
-            tokio::join!(late, released)
+    let update = async {
+        assert!(soon(|| running.0.load(Ordering::SeqCst) == 2).await);
+        handle.add(prompt("other", &[])).unwrap();
+        // these are polled after the update, and wait for the permits of the first calls
+        let late =
+            async { tokio::join!(server.call("one_at_a_time", json!({})), server.call("made", json!({}))) };
+        let released = async {
+            for _ in 0..20 {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(running.0.load(Ordering::SeqCst), 2);
+            running.1.add_permits(4);
         };
-        let (annotated, made, (late, ())) =
-            tokio::join!(server.call("one_at_a_time", json!({})), server.call("made", json!({})), update);
-        for reply in [annotated, made, late.0, late.1] {
-            reply.expect_ok();
-        }
-        assert_eq!(running.0.load(Ordering::SeqCst), 4);
-    })
-    .await;
+        tokio::join!(late, released)
+    };
+    let (annotated, made, (late, ())) =
+        tokio::join!(server.call("one_at_a_time", json!({})), server.call("made", json!({})), update);
+    for reply in [annotated, made, late.0, late.1] {
+        reply.expect_ok();
+    }
+    assert_eq!(running.0.load(Ordering::SeqCst), 4);
 }
 
 #[tokio::test]
@@ -310,19 +297,16 @@ async fn items_with_scopes_are_for_callers_that_have_them() {
         .add(PromptDef::builder("hidden").scopes(["admin"]).handler(|_: PromptCall| async { "hi" }))
         .unwrap();
     let served = HttpServer::of(&built).await;
-    within(async {
-        let ask = async |user: &str, method: &str, params: Value| {
-            HttpRequest::modern(1, method, params).header("x-user", user).send(served.address).await.json()
-        };
-        for (user, shown) in [("admin", 1), ("guest", 0)] {
-            for (method, member) in [("resources/list", "resources"), ("prompts/list", "prompts")] {
-                let list = ask(user, method, json!({})).await;
-                assert_eq!(list["result"][member].as_array().map(Vec::len), Some(shown), "{user}: {list}");
-            }
-            let read = ask(user, "resources/read", json!({ "uri": "hidden://one" })).await;
-            let got = ask(user, "prompts/get", json!({ "name": "hidden" })).await;
-            assert_eq!((read.get("result").is_some(), got.get("result").is_some()), (shown == 1, shown == 1));
+    let ask = async |user: &str, method: &str, params: Value| {
+        HttpRequest::modern(1, method, params).header("x-user", user).send(served.address).await.json()
+    };
+    for (user, shown) in [("admin", 1), ("guest", 0)] {
+        for (method, member) in [("resources/list", "resources"), ("prompts/list", "prompts")] {
+            let list = ask(user, method, json!({})).await;
+            assert_eq!(list["result"][member].as_array().map(Vec::len), Some(shown), "{user}: {list}");
         }
-    })
-    .await;
+        let read = ask(user, "resources/read", json!({ "uri": "hidden://one" })).await;
+        let got = ask(user, "prompts/get", json!({ "name": "hidden" })).await;
+        assert_eq!((read.get("result").is_some(), got.get("result").is_some()), (shown == 1, shown == 1));
+    }
 }

@@ -1,32 +1,25 @@
 //! Settings of every source as a program reads them: what is used, what is said of mistakes, and that no secret is shown.
 
 use std::{
-    fs,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Output, Stdio},
-    sync::atomic::{AtomicUsize, Ordering},
 };
 
-use mcp_tests::support::{LineConnection, call, text_of};
-use serde_json::{Value, json};
+use crate::prelude::*;
 
 /// A secret that must be nowhere.
 const PLANTED: &str = "planted-5ecret";
 
 /// The server with settings, in a home of its own.
 struct Probe {
-    home: PathBuf,
+    home: TestFolder,
     arguments: Vec<String>,
     variables: Vec<(String, String)>,
 }
 
 impl Probe {
     fn new() -> Self {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let home = std::env::temp_dir().join(format!("mcp-settings-{}-{count}", std::process::id()));
-        fs::create_dir_all(&home).expect("a folder");
-        Self { home, arguments: Vec::new(), variables: Vec::new() }
+        Self { home: TestFolder::default(), arguments: Vec::new(), variables: Vec::new() }
     }
 
     /// One with a token, so that nothing is missing.
@@ -46,23 +39,19 @@ impl Probe {
 
     /// Writes the file of the platform's folder.
     fn file(self, text: &str) -> Self {
-        let folder = self.home.join("config/probe");
-        fs::create_dir_all(&folder).expect("a folder");
-        fs::write(folder.join("config.toml"), text).expect("a file");
+        self.home.write("config/probe/config.toml", text);
         self
     }
 
     /// Writes a file, and returns its path.
     fn other_file(&self, text: &str) -> String {
-        let path = self.home.join("other.toml");
-        fs::write(&path, text).expect("a file");
-        path.display().to_string()
+        self.home.write("other.toml", text).display().to_string()
     }
 
     fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_settings"));
         command.args(&self.arguments).stdin(Stdio::null());
-        command.env("HOME", &self.home).env("XDG_CONFIG_HOME", self.home.join("config"));
+        command.env("HOME", &*self.home).env("XDG_CONFIG_HOME", self.home.join("config"));
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
@@ -87,12 +76,6 @@ impl Probe {
 
     fn path(&self) -> &Path {
         &self.home
-    }
-}
-
-impl Drop for Probe {
-    fn drop(&mut self) {
-        let _result = fs::remove_dir_all(&self.home);
     }
 }
 

@@ -1,15 +1,10 @@
 //! Skills in memory: what is listed, read and refused.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    sync::atomic::{AtomicUsize, Ordering},
-};
+use std::{fs, path::Path};
 
-use mcp_runtime::{ServerBuilder, prelude::*, skill::SkillsDir, testing::TestServer, tool::ToolDef};
-use serde_json::{Value, json};
+use mcp_runtime::skill::SkillsDir;
 
-use crate::common::{LEGACY, build_error, refusal, result, serve};
+use crate::prelude::*;
 
 /// The skills of the examples.
 pub(crate) const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/skills");
@@ -19,16 +14,14 @@ fn fixture() -> TestServer {
     serve(mcp_runtime::server!().add(SkillsDir::new(FIXTURE)))
 }
 
-/// A directory of skills that is removed when dropped.
-struct SkillsFolder(PathBuf);
+/// A directory of skills.
+struct SkillsFolder(TestFolder);
 
 impl SkillsFolder {
     fn new(files: &[(&str, &[u8])]) -> Self {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let unique = format!("mcp-shelf-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let shelf = Self(std::env::temp_dir().join(unique));
+        let shelf = Self(TestFolder::default());
         for (path, bytes) in files {
-            shelf.write(path, bytes);
+            shelf.0.write(path, bytes);
         }
         shelf
     }
@@ -37,27 +30,15 @@ impl SkillsFolder {
     fn of(name: &str, files: &[(&str, &[u8])]) -> Self {
         let shelf = Self::new(&[]);
         let manifest = format!("---\nname: {name}\ndescription: The skill {name}.\n---\n# {name}\n");
-        shelf.write(&format!("{name}/SKILL.md"), manifest.as_bytes());
+        shelf.0.write(&format!("{name}/SKILL.md"), manifest.as_bytes());
         for (path, bytes) in files {
-            shelf.write(&format!("{name}/{path}"), bytes);
+            shelf.0.write(&format!("{name}/{path}"), bytes);
         }
         shelf
     }
 
-    fn write(&self, path: &str, bytes: &[u8]) {
-        let path = self.0.join(path);
-        fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
-        fs::write(path, bytes).expect("a file");
-    }
-
     fn builder(&self) -> ServerBuilder {
-        mcp_runtime::server!().add(SkillsDir::new(&self.0))
-    }
-}
-
-impl Drop for SkillsFolder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        mcp_runtime::server!().add(SkillsDir::new(&*self.0))
     }
 }
 
@@ -229,7 +210,7 @@ async fn unknown_skills_and_files_are_invalid_params() {
 #[tokio::test]
 async fn no_uri_leads_out_of_the_snapshot() {
     let shelf = SkillsFolder::of("x", &[("a/b.txt", b"b"), ("a/100%.txt", b"p"), ("caf\u{e9} ?#.txt", b"c")]);
-    shelf.write("secret.txt", b"secret");
+    shelf.0.write("secret.txt", b"secret");
     let server = serve(shelf.builder());
     for uri in [
         "skill://x/../secret.txt",
@@ -279,8 +260,8 @@ async fn bytes_and_digests_are_those_at_build_time() {
         SkillsFolder::of("x", &[("data.bin", &[0, 255]), ("table.csv", b"a,b\n"), ("logo.png", b"png")]);
     let server = serve(shelf.builder());
     let before = skills(&server).await;
-    shelf.write("x/data.bin", b"changed");
-    shelf.write("x/new.txt", b"new");
+    shelf.0.write("x/data.bin", b"changed");
+    shelf.0.write("x/new.txt", b"new");
     fs::remove_file(shelf.0.join("x/table.csv")).expect("removed");
     assert_eq!(skills(&server).await, before);
     for (name, mime, member, data) in [
@@ -310,7 +291,7 @@ async fn the_snapshot_survives_changes_to_tools() {
 #[tokio::test]
 async fn lists_are_paged() {
     let (one, two) = (SkillsFolder::of("b", &[("1", b""), ("2", b"")]), SkillsFolder::of("a", &[]));
-    let server = serve(one.builder().add(SkillsDir::new(&two.0)).lists(|lists| lists.page_size(1)));
+    let server = serve(one.builder().add(SkillsDir::new(&*two.0)).lists(|lists| lists.page_size(1)));
     let pages = async |method: &str, member: &str, params: Value| {
         let (mut found, mut params) = (Vec::new(), params);
         loop {
@@ -363,9 +344,7 @@ async fn legacy_clients_see_no_skills() {
 #[tokio::test]
 async fn a_public_cache_holds_skills_too() {
     let server = serve(
-        mcp_runtime::server!()
-            .add(SkillsDir::new(FIXTURE))
-            .lists(|lists| lists.ttl(std::time::Duration::from_secs(60))),
+        mcp_runtime::server!().add(SkillsDir::new(FIXTURE)).lists(|lists| lists.ttl(Duration::from_secs(60))),
     );
     for (method, uri) in [
         ("skills/list", ""),
@@ -386,7 +365,7 @@ async fn skills_coexist_with_resources_and_mounts() {
         format!("{name}: {path}")
     }
     let shelf = SkillsFolder::of("x", &[("a b/c.txt", b"c")]);
-    let inner = mcp_runtime::server!().add(SkillsDir::new(&shelf.0));
+    let inner = mcp_runtime::server!().add(SkillsDir::new(&*shelf.0));
     let server = serve(shelf.builder().mount("Team", inner).resource::<anything>());
     assert_eq!(uris(&skills(&server).await), ["skill://Team/x/SKILL.md", "skill://x/SKILL.md"]);
     server.read("skill://x/a%20b/c.txt").await.expect_text("c");
@@ -402,7 +381,7 @@ async fn invalid_skills_are_build_errors() {
     let (one, two) =
         (SkillsFolder::of("x", &[]), SkillsFolder::of("x", &[("y/SKILL.md", b"no skill of its own")]));
     let (first, second) = (one.0.join("x"), two.0.join("x"));
-    let error = build_error(one.builder().add(SkillsDir::new(&two.0)));
+    let error = build_error(one.builder().add(SkillsDir::new(&*two.0)));
     let places = format!("  --> {}\n  --> {}\n", first.display(), second.display());
     assert!(error.contains("two skills are `skill://x`\n") && error.contains(&places), "{error}");
 
@@ -424,7 +403,7 @@ async fn invalid_skills_are_build_errors() {
 
     // every problem of every directory is reported at once
     let bad = SkillsFolder::of("good", &[(".env", b"secret")]);
-    bad.write("untold/SKILL.md", b"# no frontmatter");
+    bad.0.write("untold/SKILL.md", b"# no frontmatter");
     let error = build_error(bad.builder().add(SkillsDir::new("no/such/directory")));
     for part in ["hidden files are not served", "does not begin with frontmatter", "no/such/directory"] {
         assert!(error.contains(part), "{error}");

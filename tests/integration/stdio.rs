@@ -3,12 +3,13 @@
 #[cfg(unix)]
 use std::os::fd::OwnedFd;
 
-use mcp_tests::support::{LineConnection, call, cancelled, error_code, legacy_call, ping, text_of};
-use serde_json::{Value, json};
+use crate::{
+    prelude::*,
+    process::{fixture, legacy, start, until_counted},
+};
+
 #[cfg(unix)]
 use tokio::io::{AsyncRead, AsyncWriteExt};
-
-use crate::process::{fixture, legacy, start, until_counted};
 
 #[tokio::test]
 async fn an_invalid_line_costs_one_message() {
@@ -124,14 +125,6 @@ async fn calls_that_run_or_are_queued_after_the_shutdown_timeout_get_an_error() 
     let (status, errors) = server.exit().await;
     assert!(status.success());
     assert!(errors.contains("still running"), "{errors}");
-}
-
-#[tokio::test]
-async fn an_idle_server_exits_when_stdin_closes() {
-    let mut server = start();
-    server.reply_to(&ping("hello")).await;
-    server.close_input().await;
-    assert!(server.exit().await.0.success());
 }
 
 #[tokio::test]
@@ -289,7 +282,7 @@ async fn flood(mut server: LineConnection) {
     let requests: String = (0..CALLS).map(|id| format!("{}\n", call(id, "large", &large))).collect();
     let mut input = server.input.take().unwrap();
     // the input ends after the last request
-    let written = tokio::spawn(async move { input.write_all(requests.as_bytes()).await });
+    let written = spawn(async move { input.write_all(requests.as_bytes()).await });
     let mut seen = vec![false; CALLS];
     for _ in 0..CALLS {
         let reply = server.message().await;

@@ -3,22 +3,9 @@
 #[path = "../../examples/shared_store/sqlite.rs"]
 mod sqlite;
 
-use std::{path::PathBuf, sync::Arc};
-
 use mcp_runtime::store::{Memory, Shared};
 
-use crate::shared::TestStore;
-
-/// A file of SQLite, which is removed with those beside it.
-struct File(PathBuf);
-
-impl Drop for File {
-    fn drop(&mut self) {
-        for suffix in ["", "-wal", "-shm"] {
-            let _best_effort = std::fs::remove_file(format!("{}{suffix}", self.0.display()));
-        }
-    }
-}
+use crate::{prelude::*, shared::TestStore};
 
 fn memory() -> TestStore {
     let memory = Memory::default();
@@ -27,11 +14,10 @@ fn memory() -> TestStore {
 }
 
 fn sqlite(test: &str) -> TestStore {
-    let path = std::env::temp_dir().join(format!("mcp-{test}-{}.sqlite", std::process::id()));
-    let _from_before = std::fs::remove_file(&path);
-    let file = File(path.clone());
+    let folder = TestFolder::default();
+    let path = folder.join(format!("{test}.sqlite"));
     let open = move || -> Arc<dyn Shared> { Arc::new(sqlite::Sqlite::open(&path).expect("a file")) };
-    TestStore { name: "sqlite", open: Box::new(open), content: None, _kept: Box::new(file) }
+    TestStore { name: "sqlite", open: Box::new(open), content: None, _kept: Box::new(folder) }
 }
 
 /// Each of them, for a test.

@@ -1,21 +1,11 @@
 //! Spans and metrics of requests, as exporters get them.
 
-use std::{collections::BTreeMap, net::SocketAddr};
-
-use mcp_runtime::{
-    ServerBuilder,
-    prelude::*,
-    testing::TestServer,
-    tool::{ToolCall, ToolDef},
-};
-use mcp_tests::support::{HttpRequest, HttpServer, LineConnection, call, legacy_call, soon};
 use opentelemetry::trace::{SpanKind, Status, TracerProvider as _};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
-use serde_json::{Value, json};
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::layer::SubscriberExt as _;
 
-use crate::common::{PrintedText, serve};
+use crate::prelude::*;
 
 const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
@@ -316,7 +306,7 @@ async fn a_cancelled_request_is_an_error_of_its_own() {
     let wait = ToolDef::builder("wait").handler(|_: ToolCall| std::future::pending::<String>());
     let server = serve(mcp_runtime::server!().add(wait).telemetry(|t| t.metrics()));
     let call = server.call("wait", json!({}));
-    assert!(tokio::time::timeout(std::time::Duration::from_millis(20), call).await.is_err());
+    assert!(tokio::time::timeout(Duration::from_millis(20), call).await.is_err());
     let span = exported.only();
     assert_eq!(attributes(&span)["error.type"], "cancelled");
 }
@@ -405,7 +395,7 @@ async fn sessions_that_their_clients_leave_have_a_duration_when_the_server_ends(
     assert_eq!((count("2025-11-25").as_deref(), count("2025-06-18").as_deref()), (Some("1"), Some("2")));
 }
 
-async fn get(address: SocketAddr, path: &str) -> mcp_tests::support::HttpResponse {
+async fn get(address: SocketAddr, path: &str) -> HttpResponse {
     HttpRequest::new("GET").path(path).send(address).await
 }
 

@@ -3,10 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use mcp_runtime::{Principal, Revision, ServerBuilder, prelude::*, testing::Reply};
-use serde_json::{Value, json};
-
-use crate::common::serve;
+use crate::prelude::*;
 
 /// Who is calling, from where, and in which language?
 #[mcp_tool]
@@ -47,16 +44,10 @@ async fn panics(how: String) -> String {
 struct Tenant(u32);
 
 fn builder() -> ServerBuilder {
-    mcp_runtime::server!()
-        .tool::<about>()
-        .tool::<purge>()
-        .tool::<build>()
-        .tool::<fails>()
-        .resource::<panics>()
-        .http(|http| http.from_request::<Tenant>())
+    mcp_runtime::server!().discover_in(module_path!()).http(|http| http.from_request::<Tenant>())
 }
 
-async fn names(server: &mcp_runtime::testing::TestServer) -> Vec<Value> {
+async fn names(server: &TestServer) -> Vec<Value> {
     server.list_tools().await.iter().map(|tool| tool["name"].clone()).collect()
 }
 

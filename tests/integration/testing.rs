@@ -1,7 +1,6 @@
 //! `mcp_runtime::testing`, and what needs no transport.
 
-use mcp_runtime::{Context, Revision, prelude::*, testing::TestServer};
-use serde_json::{Value, json};
+use crate::prelude::*;
 
 /// Adds
 #[mcp_tool]

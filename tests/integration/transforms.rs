@@ -1,14 +1,8 @@
 //! Changes of items as they are registered: the same functions as several tools that are configured differently.
 
-use mcp_runtime::{
-    Revision,
-    prelude::*,
-    tool::{ToolCall, ToolDef},
-    transform::Transformed,
-};
-use serde_json::{Value, json};
+use mcp_runtime::transform::Transformed;
 
-use crate::common::{failure, refusal, serve};
+use crate::prelude::*;
 
 /// The weather in a city.
 #[mcp_tool]
@@ -155,7 +149,7 @@ async fn a_service_is_changed_before_its_mount_and_the_whole_server_last() {
             "north",
             Transformed::service(Weather { source: "a" }, |item| item.describe("one").fix("region", "N")),
         )
-        .service(std::sync::Arc::new(Weather { source: "b" }))
+        .service(Arc::new(Weather { source: "b" }))
         .transform(|item| {
             let text = format!("two: {} {} {:?}", item.prefix(), item.name(), item.kind());
             item.describe(text).title("inner")
@@ -167,7 +161,7 @@ async fn a_service_is_changed_before_its_mount_and_the_whole_server_last() {
     });
     let server = builder.build().unwrap();
     server.handle().add(late).unwrap();
-    let server = mcp_runtime::testing::TestServer::of(&server);
+    let server = TestServer::of(&server);
     let tools = server.list_tools().await;
     let current = named(&tools, "m_north_current");
     assert_eq!(current["description"], "two: m_north now Tool");

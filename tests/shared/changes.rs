@@ -4,9 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use mcp_runtime::{Principal, Server, ServerHandle, prelude::*, store::Shared};
-use mcp_tests::support::{
-    BreakableStore, EventStream, HttpRequest, HttpServer, PATIENCE, server_key, within,
-};
+use mcp_tests::support::{BreakableStore, EventStream, HttpRequest, HttpServer, PATIENCE, server_key};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
@@ -101,40 +99,37 @@ const TOOLS: &str = "notifications/tools/list_changed";
 #[tokio::test]
 async fn a_change_reaches_the_subscribers_of_every_replica_once() {
     for store in TestStore::all("a_change_reaches_the_subscribers_of_every_replica") {
-        within(async {
-            let (one, two) = (replica(store.open()).await, replica(store.open()).await);
-            let mut streams = [
-                (listen("ada", &one).await, "ada"),
-                (listen("ada", &two).await, "ada"),
-                (listen("bob", &two).await, "bob"),
-                (listen("root", &two).await, "root"),
-            ];
-            // a replica is subscribed soon after its first subscriber is
-            sleep(Duration::from_millis(300)).await;
-            call("ada", "report", json!({ "uri": "test://open" }), &one).await;
-            call("ada", "report", json!({ "uri": "test://own" }), &one).await;
-            call("ada", "report", json!({ "uri": "test://admin" }), &one).await;
-            call("ada", "report_for", json!({ "uri": "test://own", "user": "bob" }), &one).await;
-            call("ada", "retool", json!({}), &one).await;
-            // equal changes that have not been sent yet are one
-            sleep(Duration::from_millis(500)).await;
-            call("ada", "report", json!({ "uri": "test://open" }), &one).await;
-            for (stream, user) in &mut streams {
-                let mut seen = Vec::new();
-                while seen.iter().filter(|about| *about == "test://open").count() < 2 {
-                    let message = timeout(PATIENCE, stream.message()).await;
-                    let message = message.unwrap_or_else(|_| panic!("{}: {user} has {seen:?}", store.name));
-                    seen.push(about(&message));
-                }
-                let expected: &[&str] = match *user {
-                    "ada" => &["test://open", "test://own", TOOLS, "test://open"],
-                    "root" => &["test://open", "test://admin", TOOLS, "test://open"],
-                    _ => &["test://open", TOOLS, "test://open"],
-                };
-                assert_eq!(seen, expected, "{}: {user}", store.name);
+        let (one, two) = (replica(store.open()).await, replica(store.open()).await);
+        let mut streams = [
+            (listen("ada", &one).await, "ada"),
+            (listen("ada", &two).await, "ada"),
+            (listen("bob", &two).await, "bob"),
+            (listen("root", &two).await, "root"),
+        ];
+        // a replica is subscribed soon after its first subscriber is
+        sleep(Duration::from_millis(300)).await;
+        call("ada", "report", json!({ "uri": "test://open" }), &one).await;
+        call("ada", "report", json!({ "uri": "test://own" }), &one).await;
+        call("ada", "report", json!({ "uri": "test://admin" }), &one).await;
+        call("ada", "report_for", json!({ "uri": "test://own", "user": "bob" }), &one).await;
+        call("ada", "retool", json!({}), &one).await;
+        // equal changes that have not been sent yet are one
+        sleep(Duration::from_millis(500)).await;
+        call("ada", "report", json!({ "uri": "test://open" }), &one).await;
+        for (stream, user) in &mut streams {
+            let mut seen = Vec::new();
+            while seen.iter().filter(|about| *about == "test://open").count() < 2 {
+                let message = timeout(PATIENCE, stream.message()).await;
+                let message = message.unwrap_or_else(|_| panic!("{}: {user} has {seen:?}", store.name));
+                seen.push(about(&message));
             }
-        })
-        .await;
+            let expected: &[&str] = match *user {
+                "ada" => &["test://open", "test://own", TOOLS, "test://open"],
+                "root" => &["test://open", "test://admin", TOOLS, "test://open"],
+                _ => &["test://open", TOOLS, "test://open"],
+            };
+            assert_eq!(seen, expected, "{}: {user}", store.name);
+        }
     }
 }
 
@@ -151,24 +146,21 @@ pub(crate) async fn everything(stream: &mut EventStream) {
 #[tokio::test]
 async fn changes_that_could_not_be_sent_are_told_later_and_too_many_as_a_change_of_everything() {
     let store = BreakableStore::default();
-    within(async {
-        let (one, two) = (replica(Arc::new(store.clone())).await, replica(Arc::new(store.clone())).await);
-        let mut stream = listen("ada", &two).await;
-        sleep(Duration::from_millis(100)).await;
-        store.set_broken(true);
-        for _ in 0..20 {
-            call("ada", "report", json!({ "uri": "test://open" }), &one).await;
-        }
-        store.set_broken(false);
-        assert_eq!(about(&stream.message().await), "test://open");
-        store.set_broken(true);
-        for n in 0..=1024 {
-            call("ada", "report", json!({ "uri": format!("test://{n}") }), &one).await;
-        }
-        store.set_broken(false);
-        everything(&mut stream).await;
-    })
-    .await;
+    let (one, two) = (replica(Arc::new(store.clone())).await, replica(Arc::new(store.clone())).await);
+    let mut stream = listen("ada", &two).await;
+    sleep(Duration::from_millis(100)).await;
+    store.set_broken(true);
+    for _ in 0..20 {
+        call("ada", "report", json!({ "uri": "test://open" }), &one).await;
+    }
+    store.set_broken(false);
+    assert_eq!(about(&stream.message().await), "test://open");
+    store.set_broken(true);
+    for n in 0..=1024 {
+        call("ada", "report", json!({ "uri": format!("test://{n}") }), &one).await;
+    }
+    store.set_broken(false);
+    everything(&mut stream).await;
 }
 
 /// Waits until a stream has ended with its result.
@@ -179,29 +171,26 @@ async fn ended(stream: &mut EventStream) {
 #[tokio::test]
 async fn the_streams_of_a_principal_end_at_every_replica_also_if_the_store_is_away_at_first() {
     let store = BreakableStore::default();
-    within(async {
-        let start = || replica(Arc::new(store.clone()));
-        let replicas = [start().await, start().await, start().await];
-        for is_away in [false, true] {
-            let (mut of_ada, mut of_bob) = (Vec::new(), Vec::new());
-            for at in &replicas {
-                of_ada.push(listen("ada", at).await);
-                of_bob.push(listen("bob", at).await);
-            }
-            // a replica is subscribed soon after its first subscriber is
-            sleep(Duration::from_millis(300)).await;
-            store.set_broken(is_away);
-            call("root", "end_streams", json!({ "user": "ada" }), &replicas[0]).await;
-            ended(&mut of_ada[0]).await;
-            store.set_broken(false);
-            for stream in &mut of_ada[1..] {
-                timeout(PATIENCE, ended(stream)).await.expect("the end");
-            }
-            call("root", "report", json!({ "uri": "test://open" }), &replicas[0]).await;
-            for stream in &mut of_bob {
-                while about(&stream.message().await) != "test://open" {}
-            }
+    let start = || replica(Arc::new(store.clone()));
+    let replicas = [start().await, start().await, start().await];
+    for is_away in [false, true] {
+        let (mut of_ada, mut of_bob) = (Vec::new(), Vec::new());
+        for at in &replicas {
+            of_ada.push(listen("ada", at).await);
+            of_bob.push(listen("bob", at).await);
         }
-    })
-    .await;
+        // a replica is subscribed soon after its first subscriber is
+        sleep(Duration::from_millis(300)).await;
+        store.set_broken(is_away);
+        call("root", "end_streams", json!({ "user": "ada" }), &replicas[0]).await;
+        ended(&mut of_ada[0]).await;
+        store.set_broken(false);
+        for stream in &mut of_ada[1..] {
+            timeout(PATIENCE, ended(stream)).await.expect("the end");
+        }
+        call("root", "report", json!({ "uri": "test://open" }), &replicas[0]).await;
+        for stream in &mut of_bob {
+            while about(&stream.message().await) != "test://open" {}
+        }
+    }
 }

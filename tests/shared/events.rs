@@ -9,7 +9,7 @@ use mcp_runtime::{
     store::Shared,
     testing::{Changes, TestServer},
 };
-use mcp_tests::support::{server_key, within};
+use mcp_tests::support::server_key;
 use serde_json::{Value, json};
 
 use super::TestStore;
@@ -61,38 +61,35 @@ async fn pushed(events: &mut Changes, count: usize) -> Vec<u32> {
 #[tokio::test]
 async fn events_of_one_replica_reach_the_subscribers_of_all_once_on_every_store() {
     for store in TestStore::all("events") {
-        within(async {
-            let replicas = [replica(store.open()), replica(store.open())];
-            let begun = poll(&replicas[0], &Value::Null).await;
-            let mut streams = Vec::new();
-            for server in &replicas {
-                streams.push(TestServer::of(server).events("stepped", json!({})).await);
-            }
-            for number in 0..20 {
-                emit(&replicas[usize::from(number % 3 == 0)], number).await;
-            }
-            let all: Vec<u32> = (0..20).collect();
-            for stream in &mut streams {
-                assert_eq!(pushed(stream, 20).await, all, "{}", store.name);
-                assert!(stream.try_next().is_none(), "{}: once", store.name);
-            }
-            let even: Vec<u32> = all.iter().copied().filter(|number| number % 2 == 0).collect();
-            let newest = replica(store.open());
-            for server in replicas.iter().chain([&newest]) {
-                let polled = poll(server, &begun["cursor"]).await;
-                assert_eq!(
-                    (numbers(&polled), &polled["truncated"]),
-                    (even.clone(), &json!(false)),
-                    "{}",
-                    store.name
-                );
-            }
-            // those that were there are gone, and what has happened is not
-            drop((streams, replicas));
-            emit(&newest, 20).await;
-            let polled = poll(&replica(store.open()), &begun["cursor"]).await;
-            assert_eq!((numbers(&polled).len(), &polled["truncated"]), (11, &json!(false)), "{}", store.name);
-        })
-        .await;
+        let replicas = [replica(store.open()), replica(store.open())];
+        let begun = poll(&replicas[0], &Value::Null).await;
+        let mut streams = Vec::new();
+        for server in &replicas {
+            streams.push(TestServer::of(server).events("stepped", json!({})).await);
+        }
+        for number in 0..20 {
+            emit(&replicas[usize::from(number % 3 == 0)], number).await;
+        }
+        let all: Vec<u32> = (0..20).collect();
+        for stream in &mut streams {
+            assert_eq!(pushed(stream, 20).await, all, "{}", store.name);
+            assert!(stream.try_next().is_none(), "{}: once", store.name);
+        }
+        let even: Vec<u32> = all.iter().copied().filter(|number| number % 2 == 0).collect();
+        let newest = replica(store.open());
+        for server in replicas.iter().chain([&newest]) {
+            let polled = poll(server, &begun["cursor"]).await;
+            assert_eq!(
+                (numbers(&polled), &polled["truncated"]),
+                (even.clone(), &json!(false)),
+                "{}",
+                store.name
+            );
+        }
+        // those that were there are gone, and what has happened is not
+        drop((streams, replicas));
+        emit(&newest, 20).await;
+        let polled = poll(&replica(store.open()), &begun["cursor"]).await;
+        assert_eq!((numbers(&polled).len(), &polled["truncated"]), (11, &json!(false)), "{}", store.name);
     }
 }

@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use mcp_runtime::{Principal, Server, prelude::*, store::Shared};
-use mcp_tests::support::{HttpRequest, HttpServer, server_key, text_of, within};
+use mcp_runtime::{Server, prelude::*, store::Shared};
+use mcp_tests::support::{HttpRequest, HttpServer, server_key, text_of, x_user};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -30,10 +30,9 @@ fn often() -> &'static str {
 pub(crate) async fn three(store: &TestStore) -> [HttpServer; 3] {
     let replica = || {
         let store: Arc<dyn Shared> = store.open();
-        let server =
-            Server::builder("rates", "1").stores(|stores| stores.keys([server_key(8)])).http(|http| {
-                http.caller(|parts| Some(Principal::new("test", parts.headers.get("x-user")?.to_str().ok()?)))
-            });
+        let server = Server::builder("rates", "1")
+            .stores(|stores| stores.keys([server_key(8)]))
+            .http(|http| http.caller(x_user));
         HttpServer::start(server.tool::<seldom>().tool::<briefly>().tool::<often>().shared(store))
     };
     [replica().await, replica().await, replica().await]
@@ -61,19 +60,16 @@ pub(crate) async fn let_in(replicas: &[HttpServer], user: &str, tool: &str, call
 #[tokio::test]
 async fn three_replicas_let_a_caller_in_as_often_as_one_would() {
     for store in TestStore::all("three_replicas_let_a_caller_in") {
-        within(async {
-            let replicas = three(&store).await;
-            for user in ["ada", "bob"] {
-                assert_eq!(let_in(&replicas, user, "seldom", 40).await, 10, "{}: {user}", store.name);
-            }
-            assert_eq!(let_in(&replicas, "ada", "often", 20).await, 20);
-            // what has come back can be used at any replica
-            for _ in 0..2 {
-                assert!((1..=3).contains(&let_in(&replicas, "ada", "briefly", 6).await), "{}", store.name);
-                sleep(Duration::from_millis(700)).await;
-            }
-            assert!(let_in(&replicas, "ada", "briefly", 6).await >= 2, "{}", store.name);
-        })
-        .await;
+        let replicas = three(&store).await;
+        for user in ["ada", "bob"] {
+            assert_eq!(let_in(&replicas, user, "seldom", 40).await, 10, "{}: {user}", store.name);
+        }
+        assert_eq!(let_in(&replicas, "ada", "often", 20).await, 20);
+        // what has come back can be used at any replica
+        for _ in 0..2 {
+            assert!((1..=3).contains(&let_in(&replicas, "ada", "briefly", 6).await), "{}", store.name);
+            sleep(Duration::from_millis(700)).await;
+        }
+        assert!(let_in(&replicas, "ada", "briefly", 6).await >= 2, "{}", store.name);
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use mcp_runtime::{Principal, Server, ServerBuilder, prelude::*, store::Shared};
-use mcp_tests::support::{EventStream, HttpRequest, HttpServer, server_key, text_of, within};
+use mcp_runtime::{Server, ServerBuilder, prelude::*, store::Shared};
+use mcp_tests::support::{EventStream, HttpRequest, HttpServer, server_key, text_of, x_user};
 use serde_json::{Value, json};
 
 use super::TestStore;
@@ -25,9 +25,7 @@ pub(crate) fn echo(message: String) -> String {
 pub(crate) fn server(store: &Arc<dyn Shared>) -> ServerBuilder {
     Server::builder("replicas", "1")
         .stores(|stores| stores.keys([server_key(5)]))
-        .http(|http| {
-            http.caller(|parts| Some(Principal::new("test", parts.headers.get("x-user")?.to_str().ok()?)))
-        })
+        .http(|http| http.caller(x_user))
         .tool::<withdraw>()
         .tool::<echo>()
         .shared(store.clone())
@@ -57,29 +55,26 @@ pub(crate) async fn agreed(at: &HttpServer) -> HttpRequest {
 #[tokio::test]
 async fn a_call_consumes_its_responses_once_at_all_replicas_together() {
     for store in TestStore::all("a_call_consumes_its_responses_once") {
-        within(async {
-            let [one, two] = two(&store).await;
-            for _ in 0..5 {
-                let retry = agreed(&one).await;
-                let sent = (0..6).map(|n| {
-                    let (retry, at) = (retry.clone(), [one.address, two.address][n % 2]);
-                    tokio::spawn(async move { text_of(&retry.send(at).await.json()).to_owned() })
-                });
-                let mut texts = Vec::new();
-                for sent in sent.collect::<Vec<_>>() {
-                    texts.push(sent.await.expect("no panic"));
-                }
-                let done = texts.iter().filter(|text| *text == "withdrawn").count();
-                assert_eq!(done, 1, "{}: {texts:?}", store.name);
-                assert!(texts.iter().all(|text| text == "withdrawn" || text.contains("used before")));
-            }
-            // a process that starts later knows it too
+        let [one, two] = two(&store).await;
+        for _ in 0..5 {
             let retry = agreed(&one).await;
-            assert_eq!(text_of(&retry.send(two.address).await.json()), "withdrawn");
-            let later = HttpServer::start(server(&store.open())).await;
-            assert!(text_of(&retry.send(later.address).await.json()).contains("used before"));
-        })
-        .await;
+            let sent = (0..6).map(|n| {
+                let (retry, at) = (retry.clone(), [one.address, two.address][n % 2]);
+                tokio::spawn(async move { text_of(&retry.send(at).await.json()).to_owned() })
+            });
+            let mut texts = Vec::new();
+            for sent in sent.collect::<Vec<_>>() {
+                texts.push(sent.await.expect("no panic"));
+            }
+            let done = texts.iter().filter(|text| *text == "withdrawn").count();
+            assert_eq!(done, 1, "{}: {texts:?}", store.name);
+            assert!(texts.iter().all(|text| text == "withdrawn" || text.contains("used before")));
+        }
+        // a process that starts later knows it too
+        let retry = agreed(&one).await;
+        assert_eq!(text_of(&retry.send(two.address).await.json()), "withdrawn");
+        let later = HttpServer::start(server(&store.open())).await;
+        assert!(text_of(&retry.send(later.address).await.json()).contains("used before"));
     }
 }
 
@@ -95,23 +90,20 @@ async fn lists(id: &str, at: &HttpServer) -> u16 {
 #[tokio::test]
 async fn the_end_of_a_session_is_known_at_every_replica_and_after_a_restart() {
     for store in TestStore::all("the_end_of_a_session_is_known") {
-        within(async {
-            let [one, two] = two(&store).await;
-            let [first, second] = [session(&one).await, session(&one).await];
-            assert_eq!((lists(&first, &one).await, lists(&first, &two).await), (200, 200));
-            let end = HttpRequest::new("DELETE").session(&first).header("x-user", "ada");
-            assert_eq!(end.send(one.address).await.status, 204);
-            assert_eq!((lists(&first, &one).await, lists(&first, &two).await), (404, 404), "{}", store.name);
-            let get = HttpRequest::standalone_stream(&first).header("x-user", "ada");
-            assert!(EventStream::open(&get, two.address).await.is_err());
-            assert_eq!(end.send(two.address).await.status, 404);
-            let later = HttpServer::start(server(&store.open())).await;
-            assert_eq!((lists(&first, &later).await, lists(&second, &later).await), (404, 200));
-            if let Some(content) = &store.content {
-                let (_, keys) = content();
-                assert!(keys.iter().all(|(_, expires)| *expires > 0), "{keys:?}");
-            }
-        })
-        .await;
+        let [one, two] = two(&store).await;
+        let [first, second] = [session(&one).await, session(&one).await];
+        assert_eq!((lists(&first, &one).await, lists(&first, &two).await), (200, 200));
+        let end = HttpRequest::new("DELETE").session(&first).header("x-user", "ada");
+        assert_eq!(end.send(one.address).await.status, 204);
+        assert_eq!((lists(&first, &one).await, lists(&first, &two).await), (404, 404), "{}", store.name);
+        let get = HttpRequest::standalone_stream(&first).header("x-user", "ada");
+        assert!(EventStream::open(&get, two.address).await.is_err());
+        assert_eq!(end.send(two.address).await.status, 404);
+        let later = HttpServer::start(server(&store.open())).await;
+        assert_eq!((lists(&first, &later).await, lists(&second, &later).await), (404, 200));
+        if let Some(content) = &store.content {
+            let (_, keys) = content();
+            assert!(keys.iter().all(|(_, expires)| *expires > 0), "{keys:?}");
+        }
     }
 }

@@ -3,11 +3,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use mcp_runtime::{
-    Principal, Server, ServerBuilder, ServerHandle, context::LogLevel, prelude::*, store::Shared,
-};
+use mcp_runtime::{Server, ServerBuilder, ServerHandle, context::LogLevel, prelude::*, store::Shared};
 use mcp_tests::support::{
-    BreakableStore, Event, EventStream, HttpRequest, HttpServer, HttpSse, server_key, text_of, within,
+    BreakableStore, Event, EventStream, HttpRequest, HttpServer, HttpSse, server_key, text_of, x_user,
 };
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -49,14 +47,8 @@ fn server(store: &Arc<dyn Shared>) -> ServerBuilder {
     Server::builder("sessions", "1")
         .stores(|stores| stores.keys([server_key(7)]))
         .telemetry(|telemetry| telemetry.client_logging())
-        .http(|http| {
-            http.legacy_sse("/sse")
-                .caller(|parts| Some(Principal::new("test", parts.headers.get("x-user")?.to_str().ok()?)))
-        })
-        .tool::<steps>()
-        .tool::<talk>()
-        .tool::<touch>()
-        .resource::<state>()
+        .http(|http| http.legacy_sse("/sse").caller(x_user))
+        .discover_in(module_path!())
         .shared(store.clone())
 }
 
@@ -153,102 +145,93 @@ async fn asked(stream: &mut EventStream) -> Value {
 #[tokio::test]
 async fn what_names_state_of_another_process_is_refused_and_the_state_goes_on() {
     for store in TestStore::all("what_names_state_of_another_process") {
-        within(async {
-            let [one, two] = replicas(&store).await;
-            let ada = Client::new(&one, &two).await;
-            let mut stream = ada.call(1, "steps", &one).await;
-            let (_, after) = progress(&mut stream).await;
-            let first = asked(&mut stream).await;
-            assert_eq!(ada.answer(&first, &two).await, 400, "{}: it waits for nothing", store.name);
-            assert_eq!(ada.cancel(1, &two).await, 202, "a notification is accepted, whatever it names");
-            assert_eq!(ada.resume(&after, &two).await.err(), Some(404), "its client starts another session");
-            assert_eq!(ada.answer(&first, &one).await, 202, "the call runs on");
-            assert_eq!(progress(&mut stream).await.0, 2.0);
-            let second = asked(&mut stream).await;
-            drop(stream);
-            let mut resumed = ada.resume(&after, &one).await.expect("a stream");
-            assert_eq!(asked(&mut resumed).await["id"], first["id"]);
-            assert_eq!(progress(&mut resumed).await.0, 2.0);
-            assert_eq!(asked(&mut resumed).await["id"], second["id"]);
-            assert_eq!(ada.answer(&second, &one).await, 202);
-            assert_eq!(progress(&mut resumed).await.0, 3.0);
-            let result = event(&mut resumed).await;
-            assert_eq!(text_of(&result.message().expect("a message")), "true true");
-            // also of a stream that has ended, or of one that GET has opened
-            let standalone = ada.listen(&one).await.next_event().await.expect("an event");
-            for id in [after, standalone.id.expect("an id")] {
-                assert_eq!(ada.resume(&id, &two).await.err(), Some(404));
-                assert!(ada.resume(&id, &one).await.is_ok());
-                let later = HttpServer::start(server(&store.open())).await;
-                assert_eq!(ada.resume(&id, &later).await.err(), Some(404), "as after a restart");
-            }
-            // and a message for a stream of HTTP+SSE
-            let mut old = HttpSse::open(one.address, "/sse", &[("x-user", "ada")]).await;
-            old.initialize(&json!({})).await;
-            let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
-            let post = HttpRequest::post(ping.to_string()).path(&old.endpoint).header("x-user", "ada");
-            assert_eq!(post.send(two.address).await.status, 404);
-            assert_eq!(post.send(one.address).await.status, 202);
-        })
-        .await;
+        let [one, two] = replicas(&store).await;
+        let ada = Client::new(&one, &two).await;
+        let mut stream = ada.call(1, "steps", &one).await;
+        let (_, after) = progress(&mut stream).await;
+        let first = asked(&mut stream).await;
+        assert_eq!(ada.answer(&first, &two).await, 400, "{}: it waits for nothing", store.name);
+        assert_eq!(ada.cancel(1, &two).await, 202, "a notification is accepted, whatever it names");
+        assert_eq!(ada.resume(&after, &two).await.err(), Some(404), "its client starts another session");
+        assert_eq!(ada.answer(&first, &one).await, 202, "the call runs on");
+        assert_eq!(progress(&mut stream).await.0, 2.0);
+        let second = asked(&mut stream).await;
+        drop(stream);
+        let mut resumed = ada.resume(&after, &one).await.expect("a stream");
+        assert_eq!(asked(&mut resumed).await["id"], first["id"]);
+        assert_eq!(progress(&mut resumed).await.0, 2.0);
+        assert_eq!(asked(&mut resumed).await["id"], second["id"]);
+        assert_eq!(ada.answer(&second, &one).await, 202);
+        assert_eq!(progress(&mut resumed).await.0, 3.0);
+        let result = event(&mut resumed).await;
+        assert_eq!(text_of(&result.message().expect("a message")), "true true");
+        // also of a stream that has ended, or of one that GET has opened
+        let standalone = ada.listen(&one).await.next_event().await.expect("an event");
+        for id in [after, standalone.id.expect("an id")] {
+            assert_eq!(ada.resume(&id, &two).await.err(), Some(404));
+            assert!(ada.resume(&id, &one).await.is_ok());
+            let later = HttpServer::start(server(&store.open())).await;
+            assert_eq!(ada.resume(&id, &later).await.err(), Some(404), "as after a restart");
+        }
+        // and a message for a stream of HTTP+SSE
+        let mut old = HttpSse::open(one.address, "/sse", &[("x-user", "ada")]).await;
+        old.initialize(&json!({})).await;
+        let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+        let post = HttpRequest::post(ping.to_string()).path(&old.endpoint).header("x-user", "ada");
+        assert_eq!(post.send(two.address).await.status, 404);
+        assert_eq!(post.send(one.address).await.status, 202);
     }
 }
 
 #[tokio::test]
 async fn state_of_a_session_is_made_and_holds_at_the_replica_where_it_is_asked_for() {
     for store in TestStore::all("state_of_a_session_is_made_where_it_is_asked_for") {
-        within(async {
-            let [one, two] = replicas(&store).await;
-            let ada = Client::new(&one, &two).await;
-            let logged = async |at: &HttpServer| {
-                let mut stream = ada.call(1, "talk", at).await;
-                let mut logged = Vec::new();
-                while let message = stream.message().await
-                    && message["method"] == "notifications/message"
-                {
-                    logged.push(message["params"]["data"].as_str().expect("a text").to_owned());
-                }
-                logged
-            };
-            ada.request("logging/setLevel", &json!({ "level": "error" }), &two).await;
-            assert_eq!(
-                (logged(&one).await, logged(&two).await),
-                (vec!["low".to_owned(), "high".to_owned()], vec!["high".to_owned()])
-            );
-
-            ada.request("resources/subscribe", &json!({ "uri": "test://state" }), &two).await;
-            let mut without = ada.listen(&one).await;
-            let mut with = ada.listen(&two).await;
-            // whichever replica reports the change
-            for at in [&one, &two] {
-                ada.request("tools/call", &json!({ "name": "touch" }), at).await;
-                let changed = event(&mut with).await.message().expect("a message");
-                assert_eq!(changed["params"]["uri"], "test://state", "{}: {changed}", store.name);
+        let [one, two] = replicas(&store).await;
+        let ada = Client::new(&one, &two).await;
+        let logged = async |at: &HttpServer| {
+            let mut stream = ada.call(1, "talk", at).await;
+            let mut logged = Vec::new();
+            while let message = stream.message().await
+                && message["method"] == "notifications/message"
+            {
+                logged.push(message["params"]["data"].as_str().expect("a text").to_owned());
             }
-            ada.request("resources/subscribe", &json!({ "uri": "test://state" }), &one).await;
-            ada.request("tools/call", &json!({ "name": "touch" }), &two).await;
-            let changed = event(&mut without).await.message().expect("a message");
+            logged
+        };
+        ada.request("logging/setLevel", &json!({ "level": "error" }), &two).await;
+        assert_eq!(
+            (logged(&one).await, logged(&two).await),
+            (vec!["low".to_owned(), "high".to_owned()], vec!["high".to_owned()])
+        );
+
+        ada.request("resources/subscribe", &json!({ "uri": "test://state" }), &two).await;
+        let mut without = ada.listen(&one).await;
+        let mut with = ada.listen(&two).await;
+        // whichever replica reports the change
+        for at in [&one, &two] {
+            ada.request("tools/call", &json!({ "name": "touch" }), at).await;
+            let changed = event(&mut with).await.message().expect("a message");
             assert_eq!(changed["params"]["uri"], "test://state", "{}: {changed}", store.name);
-        })
-        .await;
+        }
+        ada.request("resources/subscribe", &json!({ "uri": "test://state" }), &one).await;
+        ada.request("tools/call", &json!({ "name": "touch" }), &two).await;
+        let changed = event(&mut without).await.message().expect("a message");
+        assert_eq!(changed["params"]["uri"], "test://state", "{}: {changed}", store.name);
     }
 }
 
 #[tokio::test]
 async fn a_session_that_is_ended_at_one_replica_takes_no_more_requests_at_another() {
     for store in TestStore::all("a_session_that_is_ended_at_one_replica") {
-        within(async {
-            let [one, two] = replicas(&store).await;
-            let ada = Client::new(&one, &two).await;
-            let mut stream = ada.call(1, "steps", &one).await;
-            let (_, after) = progress(&mut stream).await;
-            let first = asked(&mut stream).await;
-            assert_eq!(ada.end(&two).await, 204);
-            assert_eq!(ada.answer(&first, &one).await, 404, "{}", store.name);
-            assert_eq!(ada.resume(&after, &one).await.err(), Some(404));
-            assert_eq!((ada.end(&one).await, ada.end(&two).await), (404, 404));
-        })
-        .await;
+        let [one, two] = replicas(&store).await;
+        let ada = Client::new(&one, &two).await;
+        let mut stream = ada.call(1, "steps", &one).await;
+        let (_, after) = progress(&mut stream).await;
+        let first = asked(&mut stream).await;
+        assert_eq!(ada.end(&two).await, 204);
+        assert_eq!(ada.answer(&first, &one).await, 404, "{}", store.name);
+        assert_eq!(ada.resume(&after, &one).await.err(), Some(404));
+        assert_eq!((ada.end(&one).await, ada.end(&two).await), (404, 404));
     }
 }
 
@@ -256,51 +239,45 @@ async fn a_session_that_is_ended_at_one_replica_takes_no_more_requests_at_anothe
 async fn requests_of_a_session_ask_the_store_once_and_its_streams_and_settings_do_not() {
     let store = BreakableStore::default();
     let shared: Arc<dyn Shared> = Arc::new(store.clone());
-    within(async {
-        let one = HttpServer::start(server(&shared)).await;
-        sleep(Duration::from_millis(100)).await;
-        let ada = Client::new(&one, &one).await;
-        let before = store.operations();
-        ada.request("ping", &json!({}), &one).await;
-        ada.request("logging/setLevel", &json!({ "level": "error" }), &one).await;
-        ada.request("resources/subscribe", &json!({ "uri": "test://state" }), &one).await;
-        let mut stream = ada.call(1, "steps", &one).await;
-        for _ in 0..2 {
-            progress(&mut stream).await;
-            let asked = asked(&mut stream).await;
-            assert_eq!(ada.answer(&asked, &one).await, 202);
-        }
+    let one = HttpServer::start(server(&shared)).await;
+    sleep(Duration::from_millis(100)).await;
+    let ada = Client::new(&one, &one).await;
+    let before = store.operations();
+    ada.request("ping", &json!({}), &one).await;
+    ada.request("logging/setLevel", &json!({ "level": "error" }), &one).await;
+    ada.request("resources/subscribe", &json!({ "uri": "test://state" }), &one).await;
+    let mut stream = ada.call(1, "steps", &one).await;
+    for _ in 0..2 {
         progress(&mut stream).await;
-        assert_eq!(text_of(&stream.message().await), "true true");
-        assert_eq!(store.operations() - before, 6, "whether the session has ended, for each request");
-    })
-    .await;
+        let asked = asked(&mut stream).await;
+        assert_eq!(ada.answer(&asked, &one).await, 202);
+    }
+    progress(&mut stream).await;
+    assert_eq!(text_of(&stream.message().await), "true true");
+    assert_eq!(store.operations() - before, 6, "whether the session has ended, for each request");
 }
 
 #[tokio::test]
 async fn a_call_whose_client_is_connected_goes_on_while_the_store_is_away() {
     let store = BreakableStore::default();
     let shared: Arc<dyn Shared> = Arc::new(store.clone());
-    within(async {
-        let lenient = server(&shared).stores(|stores| stores.allow_unchecked_sessions());
-        let (strict, lenient) = (HttpServer::start(server(&shared)).await, HttpServer::start(lenient).await);
-        sleep(Duration::from_millis(100)).await;
-        for (at, status) in [(&strict, 503), (&lenient, 202)] {
-            let ada = Client::new(at, at).await;
-            let mut stream = ada.call(1, "steps", at).await;
-            let (_, after) = progress(&mut stream).await;
-            let first = asked(&mut stream).await;
-            store.set_broken(true);
-            assert_eq!(ada.answer(&first, at).await, status, "its session may have ended");
-            assert_eq!(ada.resume(&after, at).await.is_ok(), status == 202);
-            store.set_broken(false);
-            if status == 503 {
-                assert_eq!(ada.answer(&first, at).await, 202, "it may be sent again");
-            }
-            let mut stream = ada.resume(&after, at).await.expect("a stream");
-            asked(&mut stream).await;
-            assert_eq!(progress(&mut stream).await.0, 2.0);
+    let lenient = server(&shared).stores(|stores| stores.allow_unchecked_sessions());
+    let (strict, lenient) = (HttpServer::start(server(&shared)).await, HttpServer::start(lenient).await);
+    sleep(Duration::from_millis(100)).await;
+    for (at, status) in [(&strict, 503), (&lenient, 202)] {
+        let ada = Client::new(at, at).await;
+        let mut stream = ada.call(1, "steps", at).await;
+        let (_, after) = progress(&mut stream).await;
+        let first = asked(&mut stream).await;
+        store.set_broken(true);
+        assert_eq!(ada.answer(&first, at).await, status, "its session may have ended");
+        assert_eq!(ada.resume(&after, at).await.is_ok(), status == 202);
+        store.set_broken(false);
+        if status == 503 {
+            assert_eq!(ada.answer(&first, at).await, 202, "it may be sent again");
         }
-    })
-    .await;
+        let mut stream = ada.resume(&after, at).await.expect("a stream");
+        asked(&mut stream).await;
+        assert_eq!(progress(&mut stream).await.0, 2.0);
+    }
 }

@@ -5,7 +5,7 @@ use std::{
     fs,
     io::Write as _,
     net::SocketAddr,
-    path::{Path, PathBuf},
+    path::Path,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -15,7 +15,7 @@ use mcp_runtime::{
     prelude::*,
     store::{Memory, Shared},
 };
-use mcp_tests::support::{BreakableStore, EventStream, HttpRequest, HttpServer, server_key, within};
+use mcp_tests::support::{BreakableStore, EventStream, HttpRequest, HttpServer, TestFolder, server_key};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _},
@@ -28,14 +28,11 @@ use super::TestStore;
 const LEASE: Duration = Duration::from_millis(800);
 
 /// A directory whose files control functions, and have what they did.
-pub(crate) struct Files(pub(crate) PathBuf);
+pub(crate) struct Files(pub(crate) TestFolder);
 
 impl Files {
-    pub(crate) fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("mcp-tasks-{test}-{}", std::process::id()));
-        let _from_before = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).expect("a directory");
-        Self(path)
+    pub(crate) fn new() -> Self {
+        Self(TestFolder::default())
     }
 
     pub(crate) fn path(&self) -> &str {
@@ -48,7 +45,7 @@ impl Files {
     }
 
     pub(crate) fn create(&self, file: &str) {
-        fs::write(self.0.join(file), "").expect("a file");
+        self.0.write(file, "");
     }
 
     /// What functions did.
@@ -69,12 +66,6 @@ impl Files {
             sleep(Duration::from_millis(10)).await;
         }
         panic!("`{line}` is not there {times} times: {:?}", self.lines());
-    }
-}
-
-impl Drop for Files {
-    fn drop(&mut self) {
-        let _best_effort = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -315,369 +306,330 @@ pub(crate) fn text(task: &Value) -> &str {
 #[tokio::test]
 async fn any_replica_polls_answers_and_cancels_a_task() {
     for store in TestStore::all("any_replica_polls_answers_and_cancels_a_task") {
-        within(async {
-            let [one, two] = two(&store).await;
-            let files = Files::new("any");
-            let id = start(one.address, "ask", &files).await;
-            let asked = until(two.address, &id, "input_required").await;
-            assert_eq!(asked["inputRequests"]["first"]["params"]["message"], "First name?", "{asked}");
-            answer(two.address, &id, "first", "Ada").await;
-            answer(two.address, &id, "unknown", "Eve").await;
-            files.until("has the first", 1).await;
-            until(one.address, &id, "input_required").await;
-            answer(one.address, &id, "second", "Lovelace").await;
-            for at in [&two, &one] {
-                let done = until(at.address, &id, "completed").await;
-                assert_eq!(text(&done), "Ada Lovelace", "{}", store.name);
-            }
-            // an answer that comes late has no effect
-            answer(two.address, &id, "second", "Byron").await;
-            assert_eq!(text(&get(two.address, &id).await), "Ada Lovelace");
+        let [one, two] = two(&store).await;
+        let files = Files::new();
+        let id = start(one.address, "ask", &files).await;
+        let asked = until(two.address, &id, "input_required").await;
+        assert_eq!(asked["inputRequests"]["first"]["params"]["message"], "First name?", "{asked}");
+        answer(two.address, &id, "first", "Ada").await;
+        answer(two.address, &id, "unknown", "Eve").await;
+        files.until("has the first", 1).await;
+        until(one.address, &id, "input_required").await;
+        answer(one.address, &id, "second", "Lovelace").await;
+        for at in [&two, &one] {
+            let done = until(at.address, &id, "completed").await;
+            assert_eq!(text(&done), "Ada Lovelace", "{}", store.name);
+        }
+        // an answer that comes late has no effect
+        answer(two.address, &id, "second", "Byron").await;
+        assert_eq!(text(&get(two.address, &id).await), "Ada Lovelace");
 
-            let files = Files::new("cancelled");
-            let id = start(one.address, "hold", &files).await;
-            files.until("begun", 1).await;
-            let cancelled = request("tasks/cancel", json!({ "taskId": id })).send(two.address).await.json();
-            assert_eq!(cancelled["result"]["resultType"], "complete", "{cancelled}");
-            assert_eq!(get(two.address, &id).await["status"], "cancelled");
-            files.until("over", 1).await;
-            files.open();
-            assert_eq!(get(one.address, &id).await["status"], "cancelled");
-        })
-        .await;
+        let files = Files::new();
+        let id = start(one.address, "hold", &files).await;
+        files.until("begun", 1).await;
+        let cancelled = request("tasks/cancel", json!({ "taskId": id })).send(two.address).await.json();
+        assert_eq!(cancelled["result"]["resultType"], "complete", "{cancelled}");
+        assert_eq!(get(two.address, &id).await["status"], "cancelled");
+        files.until("over", 1).await;
+        files.open();
+        assert_eq!(get(one.address, &id).await["status"], "cancelled");
     }
 }
 
 #[tokio::test]
 async fn a_task_belongs_to_its_caller_at_every_replica() {
     for store in TestStore::all("a_task_belongs_to_its_caller_at_every_replica") {
-        within(async {
-            let [one, two] = two(&store).await;
-            let files = Files::new("caller");
-            let id = start(one.address, "hold", &files).await;
-            for at in [&one, &two] {
-                let get = request("tasks/get", json!({ "taskId": id }));
-                let cancel = request("tasks/cancel", json!({ "taskId": id }));
-                let update = request("tasks/update", json!({ "taskId": id, "inputResponses": {} }));
-                for request in [get, cancel, update] {
-                    let reply = request.with("x-user", "bob").send(at.address).await.json();
-                    assert_eq!(reply["error"]["code"], -32602, "{reply}");
-                }
-                let listen = request("subscriptions/listen", json!({ "notifications": { "taskIds": [id] } }));
-                let listen = listen.with("x-user", "bob");
-                let mut stream = EventStream::open(&listen, at.address).await.expect("a stream");
-                assert_eq!(stream.message().await["params"]["notifications"], json!({}));
+        let [one, two] = two(&store).await;
+        let files = Files::new();
+        let id = start(one.address, "hold", &files).await;
+        for at in [&one, &two] {
+            let get = request("tasks/get", json!({ "taskId": id }));
+            let cancel = request("tasks/cancel", json!({ "taskId": id }));
+            let update = request("tasks/update", json!({ "taskId": id, "inputResponses": {} }));
+            for request in [get, cancel, update] {
+                let reply = request.with("x-user", "bob").send(at.address).await.json();
+                assert_eq!(reply["error"]["code"], -32602, "{reply}");
             }
-            assert_eq!(get(two.address, &id).await["status"], "working");
-            if let Some(content) = &store.content {
-                let (everything, _) = content();
-                assert!(everything.contains("{sharing/tasks}"), "{everything}");
-                for secret in [id.as_str(), "\"ada\"", "at the gate", files.path()] {
-                    assert!(!everything.contains(secret), "`{secret}` can be read in {everything}");
-                }
+            let listen = request("subscriptions/listen", json!({ "notifications": { "taskIds": [id] } }));
+            let listen = listen.with("x-user", "bob");
+            let mut stream = EventStream::open(&listen, at.address).await.expect("a stream");
+            assert_eq!(stream.message().await["params"]["notifications"], json!({}));
+        }
+        assert_eq!(get(two.address, &id).await["status"], "working");
+        if let Some(content) = &store.content {
+            let (everything, _) = content();
+            assert!(everything.contains("{sharing/tasks}"), "{everything}");
+            for secret in [id.as_str(), "\"ada\"", "at the gate", files.path()] {
+                assert!(!everything.contains(secret), "`{secret}` can be read in {everything}");
             }
-            files.open();
-        })
-        .await;
+        }
+        files.open();
     }
 }
 
 #[tokio::test]
 async fn subscribers_at_any_replica_are_told_of_a_task() {
     for store in TestStore::all("subscribers_at_any_replica_are_told_of_a_task") {
-        within(async {
-            let [one, two] = two(&store).await;
-            let files = Files::new("told");
-            let id = start(one.address, "ask", &files).await;
-            until(one.address, &id, "input_required").await;
-            let (mut here, acknowledged) = listen(one.address, &[&id, "unknown"]).await;
-            assert_eq!(acknowledged, json!({ "taskIds": [id] }), "{}", store.name);
-            let (mut there, acknowledged) = listen(two.address, &[&id]).await;
-            assert_eq!(acknowledged, json!({ "taskIds": [id] }));
-            answer(two.address, &id, "first", "Ada").await;
-            for stream in [&mut here, &mut there] {
-                let asked = told(stream, "input_required").await;
-                assert_eq!(asked["inputRequests"]["second"]["params"]["message"], "Second name?", "{asked}");
+        let [one, two] = two(&store).await;
+        let files = Files::new();
+        let id = start(one.address, "ask", &files).await;
+        until(one.address, &id, "input_required").await;
+        let (mut here, acknowledged) = listen(one.address, &[&id, "unknown"]).await;
+        assert_eq!(acknowledged, json!({ "taskIds": [id] }), "{}", store.name);
+        let (mut there, acknowledged) = listen(two.address, &[&id]).await;
+        assert_eq!(acknowledged, json!({ "taskIds": [id] }));
+        answer(two.address, &id, "first", "Ada").await;
+        for stream in [&mut here, &mut there] {
+            let asked = told(stream, "input_required").await;
+            assert_eq!(asked["inputRequests"]["second"]["params"]["message"], "Second name?", "{asked}");
+        }
+        answer(one.address, &id, "second", "Lovelace").await;
+        let polled = until(two.address, &id, "completed").await;
+        for stream in [&mut here, &mut there] {
+            let mut done = told(stream, "completed").await;
+            done.as_object_mut().expect("params").remove("_meta");
+            let mut polled = polled.clone();
+            for key in ["_meta", "resultType"] {
+                polled.as_object_mut().expect("a task").remove(key);
             }
-            answer(one.address, &id, "second", "Lovelace").await;
-            let polled = until(two.address, &id, "completed").await;
-            for stream in [&mut here, &mut there] {
-                let mut done = told(stream, "completed").await;
-                done.as_object_mut().expect("params").remove("_meta");
-                let mut polled = polled.clone();
-                for key in ["_meta", "resultType"] {
-                    polled.as_object_mut().expect("a task").remove(key);
-                }
-                assert_eq!(done, polled);
-            }
-            let (_stream, acknowledged) = listen(two.address, &[&id]).await;
-            assert_eq!(acknowledged, json!({}), "it changes no more");
-        })
-        .await;
+            assert_eq!(done, polled);
+        }
+        let (_stream, acknowledged) = listen(two.address, &[&id]).await;
+        assert_eq!(acknowledged, json!({}), "it changes no more");
     }
 }
 
 #[tokio::test]
 async fn a_replica_that_shuts_down_hands_its_tasks_over_or_lets_them_fail() {
     for store in TestStore::all("a_replica_that_shuts_down_hands_its_tasks_over") {
-        within(async {
-            let [mut one, two] = two(&store).await;
-            let (held, again) = (Files::new("failed"), Files::new("handed"));
-            let fails = start(one.address, "hold", &held).await;
-            let goes_on = start(one.address, "again", &again).await;
-            again.until("has its ticket", 1).await;
-            let (mut stream, _) = listen(two.address, &[&fails, &goes_on]).await;
-            one.stop();
-            one.stopped().await;
-            // without a wait for the lease
-            let failed = told(&mut stream, "failed").await;
-            assert_eq!(failed["taskId"], fails.as_str());
-            assert_eq!(failed["statusMessage"], "the server that ran it has stopped", "{}", store.name);
-            assert_eq!(failed["error"]["code"], -32603);
-            again.until("has its ticket", 2).await;
-            again.open();
-            let done = until(two.address, &goes_on, "completed").await;
-            assert_eq!(text(&done), "7 ada 2 \"north\"");
-            assert_eq!((again.count("begun"), again.count("ticket")), (2, 1), "{:?}", again.lines());
-        })
-        .await;
+        let [mut one, two] = two(&store).await;
+        let (held, again) = (Files::new(), Files::new());
+        let fails = start(one.address, "hold", &held).await;
+        let goes_on = start(one.address, "again", &again).await;
+        again.until("has its ticket", 1).await;
+        let (mut stream, _) = listen(two.address, &[&fails, &goes_on]).await;
+        one.stop();
+        one.stopped().await;
+        // without a wait for the lease
+        let failed = told(&mut stream, "failed").await;
+        assert_eq!(failed["taskId"], fails.as_str());
+        assert_eq!(failed["statusMessage"], "the server that ran it has stopped", "{}", store.name);
+        assert_eq!(failed["error"]["code"], -32603);
+        again.until("has its ticket", 2).await;
+        again.open();
+        let done = until(two.address, &goes_on, "completed").await;
+        assert_eq!(text(&done), "7 ada 2 \"north\"");
+        assert_eq!((again.count("begun"), again.count("ticket")), (2, 1), "{:?}", again.lines());
     }
 }
 
 #[tokio::test]
 async fn a_result_is_kept_while_the_store_is_away() {
-    within(async {
-        let store = BreakableStore::default();
-        let one = HttpServer::start(builder(store.clone())).await;
-        let two = HttpServer::start(builder(store.clone())).await;
-        let files = Files::new("away");
-        let id = start(one.address, "hold", &files).await;
-        files.until("begun", 1).await;
-        store.set_broken(true);
-        files.open();
-        files.until("over", 1).await;
-        let away = request("tasks/get", json!({ "taskId": id })).send(two.address).await;
-        assert_eq!((away.status, away.code()), (503, -32603), "it may be tried again");
-        assert!(away.header("retry-after").is_some());
-        let refused = json!({ "name": "hold", "arguments": { "dir": files.path() } });
-        assert_eq!(request("tools/call", refused).send(one.address).await.status, 503);
-        assert_eq!(request("tasks/cancel", json!({ "taskId": id })).send(two.address).await.status, 503);
-        let listen = request("subscriptions/listen", json!({ "notifications": { "taskIds": [id] } }));
-        let away = listen.send(two.address).await;
-        assert_eq!((away.status, away.code()), (503, -32603), "it is not acknowledged without the task");
-        // for longer than a lease
-        sleep(LEASE * 2).await;
-        store.set_broken(false);
-        let done = until(two.address, &id, "completed").await;
-        assert_eq!((text(&done), files.count("begun")), ("held", 1));
-    })
-    .await;
+    let store = BreakableStore::default();
+    let one = HttpServer::start(builder(store.clone())).await;
+    let two = HttpServer::start(builder(store.clone())).await;
+    let files = Files::new();
+    let id = start(one.address, "hold", &files).await;
+    files.until("begun", 1).await;
+    store.set_broken(true);
+    files.open();
+    files.until("over", 1).await;
+    let away = request("tasks/get", json!({ "taskId": id })).send(two.address).await;
+    assert_eq!((away.status, away.code()), (503, -32603), "it may be tried again");
+    assert!(away.header("retry-after").is_some());
+    let refused = json!({ "name": "hold", "arguments": { "dir": files.path() } });
+    assert_eq!(request("tools/call", refused).send(one.address).await.status, 503);
+    assert_eq!(request("tasks/cancel", json!({ "taskId": id })).send(two.address).await.status, 503);
+    let listen = request("subscriptions/listen", json!({ "notifications": { "taskIds": [id] } }));
+    let away = listen.send(two.address).await;
+    assert_eq!((away.status, away.code()), (503, -32603), "it is not acknowledged without the task");
+    // for longer than a lease
+    sleep(LEASE * 2).await;
+    store.set_broken(false);
+    let done = until(two.address, &id, "completed").await;
+    assert_eq!((text(&done), files.count("begun")), ("held", 1));
 }
 
 #[tokio::test]
 async fn a_store_that_was_away_for_longer_than_a_lease_costs_no_task() {
-    within(async {
-        let store = BreakableStore::default();
-        let one = HttpServer::start(builder(store.clone())).await;
-        let two = HttpServer::start(builder(store.clone())).await;
-        let files = Files::new("lease");
-        let id = start(one.address, "again", &files).await;
-        files.until("has its ticket", 1).await;
-        for _ in 0..2 {
-            store.set_broken(true);
-            sleep(LEASE * 2).await;
-            store.set_broken(false);
-            sleep(LEASE * 2).await;
-        }
-        files.open();
-        let done = until(two.address, &id, "completed").await;
-        assert_eq!((text(&done), files.count("begun")), ("7 ada 2 \"north\"", 1), "{:?}", files.lines());
-    })
-    .await;
+    let store = BreakableStore::default();
+    let one = HttpServer::start(builder(store.clone())).await;
+    let two = HttpServer::start(builder(store.clone())).await;
+    let files = Files::new();
+    let id = start(one.address, "again", &files).await;
+    files.until("has its ticket", 1).await;
+    for _ in 0..2 {
+        store.set_broken(true);
+        sleep(LEASE * 2).await;
+        store.set_broken(false);
+        sleep(LEASE * 2).await;
+    }
+    files.open();
+    let done = until(two.address, &id, "completed").await;
+    assert_eq!((text(&done), files.count("begun")), ("7 ada 2 \"north\"", 1), "{:?}", files.lines());
 }
 
 #[tokio::test]
 async fn a_task_goes_on_whose_replica_reaches_the_store_later_than_the_others() {
-    within(async {
-        let store = BreakableStore::default();
-        let (here, there) = (store.of_another_replica(), store.of_another_replica());
-        let one = HttpServer::start(builder(here.clone())).await;
-        let two = HttpServer::start(builder(there.clone())).await;
-        let files = Files::new("later");
-        let id = start(one.address, "again", &files).await;
-        files.until("has its ticket", 1).await;
-        // until the other does not wait any longer since it has just begun
-        sleep(Duration::from_secs(9)).await;
-        for store in [&here, &there] {
-            store.set_broken(true);
-        }
-        sleep(LEASE * 2).await;
-        there.set_broken(false);
-        // for longer than a lease, as long as an attempt to connect may be away
-        sleep(LEASE * 5).await;
-        assert_eq!(get(two.address, &id).await["status"], "working");
-        here.set_broken(false);
-        files.open();
-        let done = until(two.address, &id, "completed").await;
-        assert_eq!((text(&done), files.count("begun")), ("7 ada 2 \"north\"", 1), "{:?}", files.lines());
-    })
-    .await;
+    let store = BreakableStore::default();
+    let (here, there) = (store.of_another_replica(), store.of_another_replica());
+    let one = HttpServer::start(builder(here.clone())).await;
+    let two = HttpServer::start(builder(there.clone())).await;
+    let files = Files::new();
+    let id = start(one.address, "again", &files).await;
+    files.until("has its ticket", 1).await;
+    // until the other does not wait any longer since it has just begun
+    sleep(Duration::from_secs(9)).await;
+    for store in [&here, &there] {
+        store.set_broken(true);
+    }
+    sleep(LEASE * 2).await;
+    there.set_broken(false);
+    // for longer than a lease, as long as an attempt to connect may be away
+    sleep(LEASE * 5).await;
+    assert_eq!(get(two.address, &id).await["status"], "working");
+    here.set_broken(false);
+    files.open();
+    let done = until(two.address, &id, "completed").await;
+    assert_eq!((text(&done), files.count("begun")), ("7 ada 2 \"north\"", 1), "{:?}", files.lines());
 }
 
 #[tokio::test]
 async fn a_replica_that_was_cut_off_until_its_task_had_expired_ends_it() {
-    within(async {
-        let store = BreakableStore::default();
-        let (here, there) = (store.of_another_replica(), store.of_another_replica());
-        let short = |builder: ServerBuilder| {
-            builder.tasks(|tasks| tasks.lease(Duration::from_millis(200)).ttl(Duration::from_secs(1)))
-        };
-        let one = HttpServer::start(short(builder(here.clone()))).await;
-        let two = HttpServer::start(short(builder(there.clone()))).await;
-        let files = Files::new("expired-away");
-        let id = start(one.address, "report", &files).await;
-        files.until("begun", 1).await;
-        here.set_broken(true);
-        // its time to live, and four leases
-        sleep(Duration::from_secs(4)).await;
-        here.set_broken(false);
-        files.until("over", 1).await;
-        for at in [&one, &two] {
-            let gone = request("tasks/get", json!({ "taskId": id })).send(at.address).await.json();
-            assert_eq!(gone["error"]["code"], -32602, "{gone}");
-        }
-    })
-    .await;
+    let store = BreakableStore::default();
+    let (here, there) = (store.of_another_replica(), store.of_another_replica());
+    let short = |builder: ServerBuilder| {
+        builder.tasks(|tasks| tasks.lease(Duration::from_millis(200)).ttl(Duration::from_secs(1)))
+    };
+    let one = HttpServer::start(short(builder(here.clone()))).await;
+    let two = HttpServer::start(short(builder(there.clone()))).await;
+    let files = Files::new();
+    let id = start(one.address, "report", &files).await;
+    files.until("begun", 1).await;
+    here.set_broken(true);
+    // its time to live, and four leases
+    sleep(Duration::from_secs(4)).await;
+    here.set_broken(false);
+    files.until("over", 1).await;
+    for at in [&one, &two] {
+        let gone = request("tasks/get", json!({ "taskId": id })).send(at.address).await.json();
+        assert_eq!(gone["error"]["code"], -32602, "{gone}");
+    }
 }
 
 #[tokio::test]
 async fn a_task_whose_question_has_no_room_in_the_store_fails_and_says_so() {
-    within(async {
-        // of 64 MiB for all clients one has half
-        let one = HttpServer::start(builder(Memory::default())).await;
-        let files = Files::new("much");
-        let id = start(one.address, "ask_much", &files).await;
-        let failed = until(one.address, &id, "failed").await;
-        let message = failed["statusMessage"].as_str().expect("a message");
-        assert!(message.contains("could not be saved: the store is full"), "{message}");
-        assert_eq!(failed["error"]["code"], -32603);
-        files.until("over", 1).await;
-    })
-    .await;
+    // of 64 MiB for all clients one has half
+    let one = HttpServer::start(builder(Memory::default())).await;
+    let files = Files::new();
+    let id = start(one.address, "ask_much", &files).await;
+    let failed = until(one.address, &id, "failed").await;
+    let message = failed["statusMessage"].as_str().expect("a message");
+    assert!(message.contains("could not be saved: the store is full"), "{message}");
+    assert_eq!(failed["error"]["code"], -32603);
+    files.until("over", 1).await;
 }
 
 #[tokio::test]
 async fn a_task_that_is_cancelled_while_another_replica_takes_it_over_ends() {
-    within(async {
-        let store = BreakableStore::default();
-        let there = store.of_another_replica();
-        let slow = |builder: ServerBuilder| builder.tasks(|tasks| tasks.lease(Duration::from_secs(16)));
-        let mut one = HttpServer::start(slow(builder(store.of_another_replica()))).await;
-        let two = HttpServer::start(slow(builder(there.clone()))).await;
-        let files = Files::new("taken");
-        let id = start(one.address, "again", &files).await;
-        files.until("has its ticket", 1).await;
-        let (carried_out, release) = there.hold_answer("/tasks");
-        one.stop();
-        one.stopped().await;
-        carried_out.await.expect("it takes it over");
-        let three = HttpServer::start(slow(builder(store.of_another_replica()))).await;
-        let cancel = request("tasks/cancel", json!({ "taskId": id })).send(three.address).await.json();
-        assert_eq!(cancel["result"]["resultType"], "complete", "{cancel}");
-        // until the other was told
-        sleep(Duration::from_millis(300)).await;
-        release.send(()).expect("it waits");
-        for _ in 0..500 {
-            if files.count("begun") == 2 {
-                break;
-            }
-            sleep(Duration::from_millis(10)).await;
+    let store = BreakableStore::default();
+    let there = store.of_another_replica();
+    let slow = |builder: ServerBuilder| builder.tasks(|tasks| tasks.lease(Duration::from_secs(16)));
+    let mut one = HttpServer::start(slow(builder(store.of_another_replica()))).await;
+    let two = HttpServer::start(slow(builder(there.clone()))).await;
+    let files = Files::new();
+    let id = start(one.address, "again", &files).await;
+    files.until("has its ticket", 1).await;
+    let (carried_out, release) = there.hold_answer("/tasks");
+    one.stop();
+    one.stopped().await;
+    carried_out.await.expect("it takes it over");
+    let three = HttpServer::start(slow(builder(store.of_another_replica()))).await;
+    let cancel = request("tasks/cancel", json!({ "taskId": id })).send(three.address).await.json();
+    assert_eq!(cancel["result"]["resultType"], "complete", "{cancel}");
+    // until the other was told
+    sleep(Duration::from_millis(300)).await;
+    release.send(()).expect("it waits");
+    for _ in 0..500 {
+        if files.count("begun") == 2 {
+            break;
         }
-        // it would be noticed after 48 s otherwise
-        files.until("over", files.count("begun")).await;
-        assert_eq!(get(two.address, &id).await["status"], "cancelled");
-    })
-    .await;
+        sleep(Duration::from_millis(10)).await;
+    }
+    // it would be noticed after 48 s otherwise
+    files.until("over", files.count("begun")).await;
+    assert_eq!(get(two.address, &id).await["status"], "cancelled");
 }
 
 #[tokio::test]
 async fn a_task_that_is_taken_over_without_an_answer_of_the_store_is_run() {
-    within(async {
-        let store = BreakableStore::default();
-        let there = store.of_another_replica();
-        let mut one = HttpServer::start(builder(store.of_another_replica())).await;
-        let two = HttpServer::start(builder(there.clone())).await;
-        let files = Files::new("unanswered");
-        let id = start(one.address, "again", &files).await;
-        files.until("has its ticket", 1).await;
-        let (carried_out, unanswered) = there.hold_answer("/tasks");
-        one.stop();
-        one.stopped().await;
-        carried_out.await.expect("it takes it over");
-        // the operation fails after two seconds
-        files.until("has its ticket", 2).await;
-        drop(unanswered);
-        files.open();
-        let done = until(two.address, &id, "completed").await;
-        assert_eq!((text(&done), files.count("begun")), ("7 ada 2 \"north\"", 2), "{:?}", files.lines());
-    })
-    .await;
+    let store = BreakableStore::default();
+    let there = store.of_another_replica();
+    let mut one = HttpServer::start(builder(store.of_another_replica())).await;
+    let two = HttpServer::start(builder(there.clone())).await;
+    let files = Files::new();
+    let id = start(one.address, "again", &files).await;
+    files.until("has its ticket", 1).await;
+    let (carried_out, unanswered) = there.hold_answer("/tasks");
+    one.stop();
+    one.stopped().await;
+    carried_out.await.expect("it takes it over");
+    // the operation fails after two seconds
+    files.until("has its ticket", 2).await;
+    drop(unanswered);
+    files.open();
+    let done = until(two.address, &id, "completed").await;
+    assert_eq!((text(&done), files.count("begun")), ("7 ada 2 \"north\"", 2), "{:?}", files.lines());
 }
 
 #[tokio::test]
 async fn a_stream_of_tasks_is_refused_on_byte_streams_while_the_store_is_away() {
-    within(async {
-        let store = BreakableStore::default();
-        let (ours, theirs) = tokio::io::duplex(64 * 1024);
-        let (read, write) = tokio::io::split(theirs);
-        let server = builder(store.clone()).build().expect("a server");
-        let _served = tokio::spawn(async move { server.serve(read, write).await });
-        let (read, mut write) = tokio::io::split(ours);
-        let mut lines = tokio::io::BufReader::new(read).lines();
-        store.set_broken(true);
-        let meta = json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
-            "io.modelcontextprotocol/clientCapabilities":
-                { "extensions": { "io.modelcontextprotocol/tasks": {} } },
-        });
-        let notifications = json!({ "taskIds": ["unknown"] });
-        for (id, method, params) in [
-            (1, "subscriptions/listen", json!({ "_meta": meta, "notifications": notifications })),
-            (2, "tools/list", json!({ "_meta": meta })),
-        ] {
-            let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-            write.write_all(format!("{request}\n").as_bytes()).await.expect("sent");
-            let line = lines.next_line().await.expect("a line").expect("a reply");
-            let reply: Value = serde_json::from_str(&line).expect("a message");
-            assert_eq!(reply["id"], id, "{reply}");
-            assert_eq!(reply["error"]["code"].as_i64(), (id == 1).then_some(-32603), "{reply}");
-        }
-    })
-    .await;
+    let store = BreakableStore::default();
+    let (ours, theirs) = tokio::io::duplex(64 * 1024);
+    let (read, write) = tokio::io::split(theirs);
+    let server = builder(store.clone()).build().expect("a server");
+    let _served = tokio::spawn(async move { server.serve(read, write).await });
+    let (read, mut write) = tokio::io::split(ours);
+    let mut lines = tokio::io::BufReader::new(read).lines();
+    store.set_broken(true);
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities":
+            { "extensions": { "io.modelcontextprotocol/tasks": {} } },
+    });
+    let notifications = json!({ "taskIds": ["unknown"] });
+    for (id, method, params) in [
+        (1, "subscriptions/listen", json!({ "_meta": meta, "notifications": notifications })),
+        (2, "tools/list", json!({ "_meta": meta })),
+    ] {
+        let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        write.write_all(format!("{request}\n").as_bytes()).await.expect("sent");
+        let line = lines.next_line().await.expect("a line").expect("a reply");
+        let reply: Value = serde_json::from_str(&line).expect("a message");
+        assert_eq!(reply["id"], id, "{reply}");
+        assert_eq!(reply["error"]["code"].as_i64(), (id == 1).then_some(-32603), "{reply}");
+    }
 }
 
 #[tokio::test]
 async fn responses_are_consumed_when_the_store_has_that() {
-    within(async {
-        let store = BreakableStore::default();
-        let one = HttpServer::start(builder(store.clone())).await;
-        let files = Files::new("consumed-away");
-        let id = start(one.address, "pay", &files).await;
-        until(one.address, &id, "input_required").await;
-        answer(one.address, &id, "payer", "Ada").await;
-        files.until("asked", 1).await;
-        store.set_broken(true);
-        files.create("first");
-        files.until("refused", 1).await;
-        store.set_broken(false);
-        files.create("second");
-        files.until("paid", 1).await;
-        files.open();
-        until(one.address, &id, "completed").await;
-        assert_eq!(files.lines(), ["asked", "refused", "paid"]);
-    })
-    .await;
+    let store = BreakableStore::default();
+    let one = HttpServer::start(builder(store.clone())).await;
+    let files = Files::new();
+    let id = start(one.address, "pay", &files).await;
+    until(one.address, &id, "input_required").await;
+    answer(one.address, &id, "payer", "Ada").await;
+    files.until("asked", 1).await;
+    store.set_broken(true);
+    files.create("first");
+    files.until("refused", 1).await;
+    store.set_broken(false);
+    files.create("second");
+    files.until("paid", 1).await;
+    files.open();
+    until(one.address, &id, "completed").await;
+    assert_eq!(files.lines(), ["asked", "refused", "paid"]);
 }
 
 /// A value of the request
@@ -714,28 +666,25 @@ fn a_tool_made_at_run_time_is_restarted_if_it_is_idempotent() {
 
 #[tokio::test]
 async fn replicas_with_many_tasks_and_one_store_in_memory_lose_none() {
-    within(async {
-        let store: Arc<dyn Shared> = Arc::new(Memory::default());
-        let mut servers = Vec::new();
-        for _ in 0..3 {
-            servers.push(HttpServer::start(builder(store.clone())).await);
-        }
-        let files = Files::new("many");
-        let mut ids = Vec::new();
-        for n in 0..60 {
-            ids.push(start(servers[n % 3].address, "again", &files).await);
-        }
-        files.until("has its ticket", 60).await;
-        let mut stopped = servers.remove(0);
-        stopped.stop();
-        stopped.stopped().await;
-        files.until("has its ticket", 80).await;
-        files.open();
-        for (n, id) in ids.iter().enumerate() {
-            let done = until(servers[n % 2].address, id, "completed").await;
-            assert_eq!(text(&done), "7 ada 2 \"north\"");
-        }
-        assert_eq!((files.count("begun"), files.count("ticket")), (80, 60));
-    })
-    .await;
+    let store: Arc<dyn Shared> = Arc::new(Memory::default());
+    let mut servers = Vec::new();
+    for _ in 0..3 {
+        servers.push(HttpServer::start(builder(store.clone())).await);
+    }
+    let files = Files::new();
+    let mut ids = Vec::new();
+    for n in 0..60 {
+        ids.push(start(servers[n % 3].address, "again", &files).await);
+    }
+    files.until("has its ticket", 60).await;
+    let mut stopped = servers.remove(0);
+    stopped.stop();
+    stopped.stopped().await;
+    files.until("has its ticket", 80).await;
+    files.open();
+    for (n, id) in ids.iter().enumerate() {
+        let done = until(servers[n % 2].address, id, "completed").await;
+        assert_eq!(text(&done), "7 ada 2 \"north\"");
+    }
+    assert_eq!((files.count("begun"), files.count("ticket")), (80, 60));
 }

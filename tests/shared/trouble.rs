@@ -12,7 +12,7 @@ use mcp_runtime::{
     Server,
     store::{Redis, Shared, Table},
 };
-use mcp_tests::support::{BreakableStore, HttpRequest, HttpServer, server_key, soon, text_of, within};
+use mcp_tests::support::{BreakableStore, HttpRequest, HttpServer, server_key, soon, text_of};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -42,28 +42,25 @@ async fn a_server_without_keys_does_not_start() {
 #[tokio::test]
 async fn a_replica_with_other_keys_does_not_start() {
     for store in TestStore::all("a_replica_with_other_keys_does_not_start") {
-        within(async {
-            let with = |name: &str, keys: &[u8]| {
-                let keys: Vec<_> = keys.iter().map(|first| server_key(*first)).collect();
-                let builder = Server::builder(name, "1").stores(|stores| stores.keys(keys));
-                builder.tool::<echo>().shared(store.open()).build().expect("a server")
-            };
-            let starts = async |server: Server| {
-                let (read, write) = tokio::io::duplex(64);
-                drop(tokio::io::split(write));
-                server.serve(read, tokio::io::sink()).await.map_err(|error| error.to_string())
-            };
-            starts(with("replicas", &[1])).await.expect("the first");
-            let refused = starts(with("replicas", &[2])).await.expect_err("other keys");
-            assert!(refused.contains("have other keys"), "{}: {refused}", store.name);
-            starts(with("another", &[2])).await.expect("another server");
-            // each step of a rotation
-            for keys in [&[1, 2], &[2, 1], &[2]] as [&[u8]; 3] {
-                starts(with("replicas", keys)).await.unwrap_or_else(|error| panic!("{keys:?}: {error}"));
-            }
-            starts(with("replicas", &[1])).await.expect_err("the old key is gone");
-        })
-        .await;
+        let with = |name: &str, keys: &[u8]| {
+            let keys: Vec<_> = keys.iter().map(|first| server_key(*first)).collect();
+            let builder = Server::builder(name, "1").stores(|stores| stores.keys(keys));
+            builder.tool::<echo>().shared(store.open()).build().expect("a server")
+        };
+        let starts = async |server: Server| {
+            let (read, write) = tokio::io::duplex(64);
+            drop(tokio::io::split(write));
+            server.serve(read, tokio::io::sink()).await.map_err(|error| error.to_string())
+        };
+        starts(with("replicas", &[1])).await.expect("the first");
+        let refused = starts(with("replicas", &[2])).await.expect_err("other keys");
+        assert!(refused.contains("have other keys"), "{}: {refused}", store.name);
+        starts(with("another", &[2])).await.expect("another server");
+        // each step of a rotation
+        for keys in [&[1, 2], &[2, 1], &[2]] as [&[u8]; 3] {
+            starts(with("replicas", keys)).await.unwrap_or_else(|error| panic!("{keys:?}: {error}"));
+        }
+        starts(with("replicas", &[1])).await.expect_err("the old key is gone");
     }
 }
 
@@ -164,25 +161,22 @@ const HELLO: &str = "%1\r\n$5\r\nproto\r\n:3\r\n";
 
 #[tokio::test]
 async fn a_redis_with_too_many_clients_is_tried_again() {
-    within(async {
-        let is_crowded = Arc::new(AtomicBool::new(true));
-        let crowded = is_crowded.clone();
-        let (url, _) = imitated_redis(move |command| match command {
-            "HELLO" if crowded.load(Ordering::Relaxed) => "-ERR max number of clients reached\r\n",
-            "HELLO" => HELLO,
-            "HMGET" => "*2\r\n_\r\n_\r\n",
-            _ => "+PONG\r\n",
-        })
-        .await;
-        let (store, table) = (Redis::at(url), Table::new("a", 1, 1, 100));
-        store.open().await.expect("it may have room later");
-        assert!(store.get(&table, "a").await.is_err());
-        is_crowded.store(false, Ordering::Relaxed);
-        while store.get(&table, "a").await.is_err() {
-            sleep(Duration::from_millis(20)).await;
-        }
+    let is_crowded = Arc::new(AtomicBool::new(true));
+    let crowded = is_crowded.clone();
+    let (url, _) = imitated_redis(move |command| match command {
+        "HELLO" if crowded.load(Ordering::Relaxed) => "-ERR max number of clients reached\r\n",
+        "HELLO" => HELLO,
+        "HMGET" => "*2\r\n_\r\n_\r\n",
+        _ => "+PONG\r\n",
     })
     .await;
+    let (store, table) = (Redis::at(url), Table::new("a", 1, 1, 100));
+    store.open().await.expect("it may have room later");
+    assert!(store.get(&table, "a").await.is_err());
+    is_crowded.store(false, Ordering::Relaxed);
+    while store.get(&table, "a").await.is_err() {
+        sleep(Duration::from_millis(20)).await;
+    }
 }
 
 #[tokio::test]
@@ -193,19 +187,16 @@ async fn a_redis_that_has_become_a_replica_is_left_whichever_version_it_has() {
         "-READONLY You can't write against a read only replica. script: 0, on @user_script:9.\r\n",
         "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n",
     ] {
-        within(async {
-            let (url, accepted) = imitated_redis(move |command| match command {
-                "HELLO" => HELLO,
-                "EVALSHA" => refusal,
-                _ => "+PONG\r\n",
-            })
-            .await;
-            let (store, table) = (Redis::at(url), Table::new("a", 1, 1, 100));
-            store.open().await.expect("it is there");
-            assert!(store.remove(&table, "a").await.is_err());
-            assert!(soon(|| accepted.load(Ordering::Relaxed) == 2).await, "{refusal}");
+        let (url, accepted) = imitated_redis(move |command| match command {
+            "HELLO" => HELLO,
+            "EVALSHA" => refusal,
+            _ => "+PONG\r\n",
         })
         .await;
+        let (store, table) = (Redis::at(url), Table::new("a", 1, 1, 100));
+        store.open().await.expect("it is there");
+        assert!(store.remove(&table, "a").await.is_err());
+        assert!(soon(|| accepted.load(Ordering::Relaxed) == 2).await, "{refusal}");
     }
 }
 

@@ -7,10 +7,9 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::TcpStream,
-    time::timeout,
 };
 
-use super::{PATIENCE, initialize, messages, notification, request};
+use super::{initialize, messages, notification, request, within};
 
 /// A request, with the headers of a well-behaved client until they are changed.
 #[derive(Debug, Clone)]
@@ -219,7 +218,7 @@ pub struct HttpConnection {
 impl HttpConnection {
     /// Connects.
     pub async fn open(to: SocketAddr) -> Self {
-        let socket = TcpStream::connect(to).await.expect("connect");
+        let socket = within(TcpStream::connect(to)).await.expect("connect");
         socket.set_nodelay(true).expect("nodelay");
         Self::over(socket)
     }
@@ -231,12 +230,12 @@ impl HttpConnection {
 
     /// Writes any bytes.
     pub async fn write(&mut self, bytes: &[u8]) {
-        self.socket.write_all(bytes).await.expect("write");
+        within(self.socket.write_all(bytes)).await.expect("write");
     }
 
     /// Writes for as long as the server reads.
     pub async fn try_write(&mut self, bytes: &[u8]) {
-        let _may_be_closed = self.socket.write_all(bytes).await;
+        let _may_be_closed = within(self.socket.write_all(bytes)).await;
     }
 
     /// Writes a request.
@@ -245,8 +244,7 @@ impl HttpConnection {
     }
 
     async fn more(&mut self) -> bool {
-        let read = timeout(PATIENCE, self.socket.read_buf(&mut self.buffer)).await;
-        read.expect("the server does not answer").is_ok_and(|n| n > 0)
+        within(self.socket.read_buf(&mut self.buffer)).await.is_ok_and(|n| n > 0)
     }
 
     /// Whether the server closes the connection without sending another byte.

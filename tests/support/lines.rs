@@ -148,7 +148,7 @@ impl LineConnection {
     /// Closes the server's input.
     pub async fn close_input(&mut self) {
         let mut input = self.input.take().expect("the input is closed");
-        input.shutdown().await.expect("shut down");
+        within(input.shutdown()).await.expect("shut down");
     }
 
     /// Drops the connection whatever the server is doing, without closing its input first.

@@ -1,11 +1,12 @@
 //! The client of the tests. It speaks raw JSON, so that it can send what no correct client sends, over every transport:
 //! in memory, over any pair of byte streams, over a child process's stdio, and over HTTP/1.1 on a socket. It answers
-//! requests only as configured, and a test that waits in vain fails after half a minute.
+//! requests only as configured. Everything it waits for is limited: a test whose server is silent fails after ten minutes.
 
 #![allow(missing_debug_implementations, reason = "connections have nothing to show")]
 
 mod client;
 mod events;
+mod folder;
 mod http;
 mod http_sse;
 mod issuer;
@@ -16,10 +17,13 @@ mod peer;
 mod server;
 mod shared;
 
-use std::time::Duration;
+use std::{pin::Pin, time::Duration};
+
+use tokio::task::JoinHandle;
 
 pub use client::{Answers, Client, Exchange, Transport};
 pub use events::{Event, EventStream, events, messages};
+pub use folder::TestFolder;
 pub use http::{HttpConnection, HttpRequest, HttpResponse};
 pub use http_sse::HttpSse;
 pub use issuer::{Issuer, TestKey, unix_now, unsigned};
@@ -30,7 +34,7 @@ pub use message::{
     text_of,
 };
 pub use peer::{Act, ClientStreams, Peer, discovered, initialized, play, refusal, response, with_handshake};
-pub use server::{HttpServer, serve_router, server_key};
+pub use server::{HttpServer, serve_router, server_key, x_user};
 pub use shared::BreakableStore;
 
 /// After this, something hangs: far longer than anything takes on a machine with other work. Nothing else limits a wait for what
@@ -52,6 +56,11 @@ pub async fn soon(mut what: impl FnMut() -> bool) -> bool {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     false
+}
+
+/// Spawns a task. All futures with the same output share the code of a task, which is large.
+pub fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+    tokio::spawn(Box::pin(future) as Pin<Box<dyn Future<Output = T> + Send>>)
 }
 
 /// A text that no other call of this process returns.

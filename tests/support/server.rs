@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use mcp_runtime::{Server, ServerBuilder};
+use mcp_runtime::{Principal, Server, ServerBuilder};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
 use super::within;
@@ -54,6 +54,11 @@ pub async fn serve_router(app: axum::Router) -> SocketAddr {
     let address = listener.local_addr().expect("an address");
     tokio::spawn(async move { axum::serve(listener, app).await });
     address
+}
+
+/// The principal of the issuer `test` that the header `X-User` names: `http.caller(x_user)`.
+pub fn x_user(parts: &axum::http::request::Parts) -> Option<Principal> {
+    Some(Principal::new("test", parts.headers.get("x-user")?.to_str().ok()?))
 }
 
 /// A key for tests, which is not random but passes for it.

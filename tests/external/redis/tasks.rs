@@ -21,7 +21,7 @@ async fn nothing_of_a_task_is_left_after_its_time() {
         };
         let one = HttpServer::start(short(builder(Redis::at(redis.url())))).await;
         let two = HttpServer::start(short(builder(Redis::at(redis.url())))).await;
-        let files = Files::new("left");
+        let files = Files::new();
         files.open();
         for _ in 0..5 {
             let id = start(one.address, "hold", &files).await;
@@ -58,7 +58,7 @@ async fn a_killed_replica_has_its_tasks_run_again_once_or_failed() {
     within(async {
         let mut killed = replica(&redis);
         let others = [replica(&redis), replica(&redis)];
-        let (held, again, asked) = (Files::new("kill-a"), Files::new("kill-b"), Files::new("kill-c"));
+        let (held, again, asked) = (Files::new(), Files::new(), Files::new());
         let fails = start(killed.address, "hold", &held).await;
         let goes_on = start(killed.address, "again", &again).await;
         let asks = start(killed.address, "ask", &asked).await;
@@ -94,7 +94,7 @@ async fn of_all_runs_of_a_task_one_consumes_the_responses() {
     let Some(redis) = redis("of_all_runs_of_a_task_one_consumes_the_responses") else { return };
     within(async {
         let (mut killed, other) = (replica(&redis), replica(&redis));
-        let (before, after) = (Files::new("consumed-a"), Files::new("consumed-b"));
+        let (before, after) = (Files::new(), Files::new());
         let mut ids = Vec::new();
         for files in [&before, &after] {
             let id = start(killed.address, "pay", files).await;
@@ -128,7 +128,7 @@ async fn a_task_that_runs_again_has_what_its_call_had_before_it_became_a_task() 
     let Some(redis) = redis("a_task_that_runs_again_has_what_its_call_had_before") else { return };
     within(async {
         let (mut killed, other) = (replica(&redis), replica(&redis));
-        let files = Files::new("before");
+        let files = Files::new();
         let call = |answers: Value| {
             let mut params = json!({ "name": "pay_by", "arguments": { "dir": files.path() } });
             params.as_object_mut().expect("params").extend(answers.as_object().expect("answers").clone());
@@ -173,7 +173,7 @@ async fn a_replica_that_was_stopped_and_wakes_changes_nothing() {
     let Some(redis) = redis("a_replica_that_was_stopped_and_wakes_changes_nothing") else { return };
     within(async {
         let (stopped, other) = (replica(&redis), replica(&redis));
-        let (held, again) = (Files::new("stop-a"), Files::new("stop-b"));
+        let (held, again) = (Files::new(), Files::new());
         let fails = start(stopped.address, "hold", &held).await;
         let goes_on = start(stopped.address, "again", &again).await;
         again.until("has its ticket", 1).await;
@@ -212,7 +212,7 @@ async fn a_task_whose_caller_has_expired_is_not_run_again() {
     let Some(redis) = redis("a_task_whose_caller_has_expired_is_not_run_again") else { return };
     within(async {
         let (mut killed, other) = (replica(&redis), replica(&redis));
-        let files = Files::new("expired");
+        let files = Files::new();
         let params = json!({ "name": "again", "arguments": { "dir": files.path() } });
         let call = request("tools/call", params).header("x-seconds", "1.5");
         let id =
@@ -234,7 +234,7 @@ async fn a_task_that_ends_every_process_that_runs_it_fails_in_the_end() {
     let Some(redis) = redis("a_task_that_ends_every_process") else { return };
     let run = async {
         let mut replicas: Vec<Replica> = (0..5).map(|_| replica(&redis)).collect();
-        let files = Files::new("poison");
+        let files = Files::new();
         let id = start(replicas[0].address, "again", &files).await;
         let mut runs = 0;
         let failed = loop {
@@ -269,7 +269,7 @@ async fn a_lease_is_renewed_at_once_when_the_store_is_reached_again() {
         let long = Duration::from_secs(300);
         let one = builder(Redis::at(redis.url())).tasks(|tasks| tasks.lease(long));
         let one = HttpServer::start(one).await;
-        let files = Files::new("renewed");
+        let files = Files::new();
         let _id = start(one.address, "hold", &files).await;
         files.until("begun", 1).await;
         let has_lease = || redis.keys().iter().any(|(key, _)| key.contains("{sharing/leases}:value"));

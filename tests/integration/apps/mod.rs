@@ -1,15 +1,8 @@
 //! MCP Apps: how lists, reads and capabilities of each revision present tools with pages to hosts.
 
-use mcp_runtime::{
-    Revision, ServerBuilder,
-    content::ResourceContents,
-    prelude::*,
-    testing::TestServer,
-    tool::{ToolCall, ToolDef},
-};
-use serde_json::{Value, json};
+use mcp_runtime::content::ResourceContents;
 
-use crate::common::{LEGACY, build_error, result, serve};
+use crate::prelude::*;
 
 const PAGE: &str = "text/html;profile=mcp-app";
 

@@ -1,38 +1,30 @@
 //! API keys, and verifiers of the user's own.
 
-use mcp_runtime::{
-    Principal,
-    auth::{ApiKeys, Denied, Oauth, Verifier},
-    prelude::*,
-};
-use mcp_tests::support::{EventStream, HttpRequest, HttpServer, Issuer, text_of, within};
-use serde_json::json;
+use mcp_runtime::auth::{ApiKeys, Denied, Oauth, Verifier};
 
-use super::{Entered, RESOURCE, bearing, call, challenge, items, names, oauth};
+use super::{Entered, RESOURCE, bearing, call, challenge, items, oauth};
+use crate::prelude::*;
 
-fn state() -> std::sync::Arc<Entered> {
-    std::sync::Arc::new(Entered::default())
+fn state() -> Arc<Entered> {
+    Arc::new(Entered::default())
 }
 
 #[tokio::test]
 async fn a_key_names_its_caller_and_scopes_and_another_is_401() {
-    within(async {
-        let ada = Principal::new("https://example.com", "ada").with_scopes(["notes:read"]);
-        let keys = ApiKeys::new([("0123456789abcdef", ada)]);
-        assert!(!format!("{keys:?}").contains("0123"));
-        let served = HttpServer::start(items().state(state()).auth(keys)).await;
-        let reply = bearing(call("read_notes"), "0123456789abcdef").send(served.address).await;
-        assert_eq!(text_of(&reply.json()), "notes");
-        let list = bearing(HttpRequest::modern(1, "tools/list", json!({})), "0123456789abcdef");
-        // no one grants scopes, so what needs others is hidden
-        assert_eq!(names(&list.send(served.address).await.json()), ["whoami", "read_notes"]);
-        let refused = bearing(call("read_notes"), "0123456789abcdee").send(served.address).await;
-        assert_eq!(refused.status, 401);
-        assert!(challenge(&refused).starts_with("Bearer realm=\"mcp\", error=\"invalid_token\""));
-        let metadata = HttpRequest::new("GET").path("/.well-known/oauth-protected-resource");
-        assert_eq!(metadata.send(served.address).await.status, 404);
-    })
-    .await;
+    let ada = Principal::new("https://example.com", "ada").with_scopes(["notes:read"]);
+    let keys = ApiKeys::new([("0123456789abcdef", ada)]);
+    assert!(!format!("{keys:?}").contains("0123"));
+    let served = HttpServer::start(items().state(state()).auth(keys)).await;
+    let reply = bearing(call("read_notes"), "0123456789abcdef").send(served.address).await;
+    assert_eq!(text_of(&reply.json()), "notes");
+    let list = bearing(HttpRequest::modern(1, "tools/list", json!({})), "0123456789abcdef");
+    // no one grants scopes, so what needs others is hidden
+    assert_eq!(tool_names(&list.send(served.address).await.json()), ["whoami", "read_notes"]);
+    let refused = bearing(call("read_notes"), "0123456789abcdee").send(served.address).await;
+    assert_eq!(refused.status, 401);
+    assert!(challenge(&refused).starts_with("Bearer realm=\"mcp\", error=\"invalid_token\""));
+    let metadata = HttpRequest::new("GET").path("/.well-known/oauth-protected-resource");
+    assert_eq!(metadata.send(served.address).await.status, 404);
 }
 
 /// Knows a caller, and one without a name.
@@ -50,68 +42,52 @@ impl Verifier for Known {
 
 #[tokio::test]
 async fn a_key_does_not_pass_as_a_token_that_is_bound_to_a_key_and_no_caller_is_nameless() {
-    within(async {
-        let ada = Principal::new("https://example.com", "ada");
-        let keys = ApiKeys::new([("0123456789abcdef", ada)]);
-        for builder in [items().auth(keys), items().auth(Known)] {
-            let served = HttpServer::start(builder.state(state())).await;
-            for (scheme, token, status) in [
-                ("Bearer", "0123456789abcdef", 200),
-                ("DPoP", "0123456789abcdef", 401),
-                ("dpop", "0123456789abcdef", 401),
-                ("Bearer", "0123456789abcdef", 200),
-                ("Bearer", "nameless", 401),
-            ] {
-                let request = call("whoami").header("Authorization", &format!("{scheme} {token}"));
-                let reply = request.send(served.address).await;
-                assert_eq!(reply.status, status, "{scheme} {token}");
-            }
+    let ada = Principal::new("https://example.com", "ada");
+    let keys = ApiKeys::new([("0123456789abcdef", ada)]);
+    for builder in [items().auth(keys), items().auth(Known)] {
+        let served = HttpServer::start(builder.state(state())).await;
+        for (scheme, token, status) in [
+            ("Bearer", "0123456789abcdef", 200),
+            ("DPoP", "0123456789abcdef", 401),
+            ("dpop", "0123456789abcdef", 401),
+            ("Bearer", "0123456789abcdef", 200),
+            ("Bearer", "nameless", 401),
+        ] {
+            let request = call("whoami").header("Authorization", &format!("{scheme} {token}"));
+            let reply = request.send(served.address).await;
+            assert_eq!(reply.status, status, "{scheme} {token}");
         }
-    })
-    .await;
-}
-
-/// A file that is removed at the end.
-struct KeyFile(std::path::PathBuf);
-
-impl Drop for KeyFile {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
     }
 }
 
 #[tokio::test]
 async fn keys_are_read_again_on_demand_and_the_streams_of_those_who_are_gone_end() {
-    within(async {
-        let file = KeyFile(std::env::temp_dir().join(format!("mcp-api-keys-{}", std::process::id())));
-        let write = |text: &str| std::fs::write(&file.0, text).unwrap();
-        write("ada 0123456789abcdef notes:read\nbob fedcba9876543210");
-        let builder = items().state(state()).with_handle(drop).auth(ApiKeys::from_file(&file.0));
-        let server = builder.build().unwrap();
-        let served = HttpServer::of(&server).await;
-        let filter = json!({ "notifications": { "toolsListChanged": true } });
-        let listen =
-            |key: &str| bearing(HttpRequest::modern("s", "subscriptions/listen", filter.clone()), key);
-        let mut ada = EventStream::open(&listen("0123456789abcdef"), served.address).await.expect("a stream");
-        let mut bob = EventStream::open(&listen("fedcba9876543210"), served.address).await.expect("a stream");
-        for stream in [&mut ada, &mut bob] {
-            stream.message().await;
-        }
-        write("not a list of keys: x");
-        server.handle().reload_auth().unwrap_err();
-        assert_eq!(bearing(call("whoami"), "0123456789abcdef").send(served.address).await.status, 200);
-        write("bob fedcba9876543210\nbob another-key-of-bob");
-        server.handle().reload_auth().unwrap();
-        assert_eq!(ada.message().await["result"]["resultType"], "complete");
-        assert_eq!(bearing(call("whoami"), "0123456789abcdef").send(served.address).await.status, 401);
-        for key in ["fedcba9876543210", "another-key-of-bob"] {
-            let reply = bearing(call("whoami"), key).send(served.address).await;
-            assert_eq!(text_of(&reply.json()), "bob of no client");
-        }
-        server.handle().tools_changed();
-        assert_eq!(bob.message().await["method"], "notifications/tools/list_changed");
-    })
-    .await;
+    let folder = TestFolder::default();
+    let write = |text: &str| folder.write("keys", text);
+    write("ada 0123456789abcdef notes:read\nbob fedcba9876543210");
+    let builder = items().state(state()).with_handle(drop).auth(ApiKeys::from_file(folder.join("keys")));
+    let server = builder.build().unwrap();
+    let served = HttpServer::of(&server).await;
+    let filter = json!({ "notifications": { "toolsListChanged": true } });
+    let listen = |key: &str| bearing(HttpRequest::modern("s", "subscriptions/listen", filter.clone()), key);
+    let mut ada = EventStream::open(&listen("0123456789abcdef"), served.address).await.expect("a stream");
+    let mut bob = EventStream::open(&listen("fedcba9876543210"), served.address).await.expect("a stream");
+    for stream in [&mut ada, &mut bob] {
+        stream.message().await;
+    }
+    write("not a list of keys: x");
+    server.handle().reload_auth().unwrap_err();
+    assert_eq!(bearing(call("whoami"), "0123456789abcdef").send(served.address).await.status, 200);
+    write("bob fedcba9876543210\nbob another-key-of-bob");
+    server.handle().reload_auth().unwrap();
+    assert_eq!(ada.message().await["result"]["resultType"], "complete");
+    assert_eq!(bearing(call("whoami"), "0123456789abcdef").send(served.address).await.status, 401);
+    for key in ["fedcba9876543210", "another-key-of-bob"] {
+        let reply = bearing(call("whoami"), key).send(served.address).await;
+        assert_eq!(text_of(&reply.json()), "bob of no client");
+    }
+    server.handle().tools_changed();
+    assert_eq!(bob.message().await["method"], "notifications/tools/list_changed");
 }
 
 #[tokio::test]
@@ -120,31 +96,28 @@ async fn keys_carry_claims_and_a_reload_that_changes_them_ends_the_streams_of_th
     fn tenant_of_key(caller: &Principal) -> String {
         format!("{} {:?}", caller.scopes().join(" "), caller.claims().and_then(|claims| claims.get("tenant")))
     }
-    within(async {
-        let file = KeyFile(std::env::temp_dir().join(format!("mcp-api-keys-claims-{}", std::process::id())));
-        let write = |text: &str| std::fs::write(&file.0, text).unwrap();
-        write("ada 0123456789abcdef notes:read tenant = \"north sea\" notes:write");
-        let builder = mcp_runtime::server!().tool::<tenant_of_key>().with_handle(drop);
-        let server = builder.auth(ApiKeys::from_file(&file.0)).build().unwrap();
-        let served = HttpServer::of(&server).await;
-        let tenant = async || {
-            let reply = bearing(call("tenant_of_key"), "0123456789abcdef").send(served.address).await;
-            text_of(&reply.json()).to_owned()
-        };
-        assert_eq!(tenant().await, "notes:read notes:write Some(String(\"north sea\"))");
-        let filter = json!({ "notifications": { "toolsListChanged": true } });
-        let listen = bearing(HttpRequest::modern("s", "subscriptions/listen", filter), "0123456789abcdef");
-        let mut stream = EventStream::open(&listen, served.address).await.expect("a stream");
-        stream.message().await;
-        write("ada 0123456789abcdef notes:read tenant=\"unclosed");
-        let error = server.handle().reload_auth().unwrap_err().to_string();
-        assert!(error.contains("entry 1") && !error.contains("0123"), "{error}");
-        write("ada 0123456789abcdef notes:read notes:write tenant=7");
-        server.handle().reload_auth().unwrap();
-        assert_eq!(stream.message().await["result"]["resultType"], "complete");
-        assert_eq!(tenant().await, "notes:read notes:write Some(Number(7))");
-    })
-    .await;
+    let folder = TestFolder::default();
+    let write = |text: &str| folder.write("keys", text);
+    write("ada 0123456789abcdef notes:read tenant = \"north sea\" notes:write");
+    let builder = mcp_runtime::server!().tool::<tenant_of_key>().with_handle(drop);
+    let server = builder.auth(ApiKeys::from_file(folder.join("keys"))).build().unwrap();
+    let served = HttpServer::of(&server).await;
+    let tenant = async || {
+        let reply = bearing(call("tenant_of_key"), "0123456789abcdef").send(served.address).await;
+        text_of(&reply.json()).to_owned()
+    };
+    assert_eq!(tenant().await, "notes:read notes:write Some(String(\"north sea\"))");
+    let filter = json!({ "notifications": { "toolsListChanged": true } });
+    let listen = bearing(HttpRequest::modern("s", "subscriptions/listen", filter), "0123456789abcdef");
+    let mut stream = EventStream::open(&listen, served.address).await.expect("a stream");
+    stream.message().await;
+    write("ada 0123456789abcdef notes:read tenant=\"unclosed");
+    let error = server.handle().reload_auth().unwrap_err().to_string();
+    assert!(error.contains("entry 1") && !error.contains("0123"), "{error}");
+    write("ada 0123456789abcdef notes:read notes:write tenant=7");
+    server.handle().reload_auth().unwrap();
+    assert_eq!(stream.message().await["result"]["resultType"], "complete");
+    assert_eq!(tenant().await, "notes:read notes:write Some(Number(7))");
 }
 
 #[tokio::test]
@@ -184,55 +157,55 @@ impl Verifier for Credulous {
 
 #[tokio::test]
 async fn a_verifier_of_the_users_decides_and_its_reasons_are_told_in_the_words_of_the_standard() {
-    within(async {
-        let own = HttpServer::start(items().state(state()).auth(Credulous)).await;
-        let of_issuer = Oauth::issuer("https://id.example.com").resource(RESOURCE).verifier(Credulous);
-        let of_issuer = HttpServer::start(items().state(state()).auth(of_issuer)).await;
-        for (served, start) in [(&own, "Bearer realm=\"mcp\""), (&of_issuer, "Bearer resource_metadata=\"")] {
-            let reply = bearing(call("whoami"), "ada").send(served.address).await;
-            assert_eq!(text_of(&reply.json()), "ada of no client");
-            for (token, status, told) in [
-                ("down", 503, None),
-                ("blocked", 403, None),
-                ("poor", 403, Some("error=\"insufficient_scope\", error_description=\"the token lacks a scope\", scope=\"a b\"")),
-                ("expired", 401, Some("error=\"invalid_token\"")),
-                ("bad", 401, Some("error_description=\"not 'this' one\"")),
-            ] {
-                let refused = bearing(call("whoami"), token).send(served.address).await;
-                assert_eq!(refused.status, status, "{token}");
-                assert!(!refused.text().contains("10.0.0.1"), "the cause is for the log");
-                match told {
-                    None => assert_eq!(refused.header("www-authenticate"), None),
-                    Some(told) => {
-                        let challenge = challenge(&refused);
-                        assert!(challenge.starts_with(start) && challenge.contains(told), "{challenge}");
-                    }
+    let own = HttpServer::start(items().state(state()).auth(Credulous)).await;
+    let of_issuer = Oauth::issuer("https://id.example.com").resource(RESOURCE).verifier(Credulous);
+    let of_issuer = HttpServer::start(items().state(state()).auth(of_issuer)).await;
+    for (served, start) in [(&own, "Bearer realm=\"mcp\""), (&of_issuer, "Bearer resource_metadata=\"")] {
+        let reply = bearing(call("whoami"), "ada").send(served.address).await;
+        assert_eq!(text_of(&reply.json()), "ada of no client");
+        for (token, status, told) in [
+            ("down", 503, None),
+            ("blocked", 403, None),
+            (
+                "poor",
+                403,
+                Some(
+                    "error=\"insufficient_scope\", error_description=\"the token lacks a scope\", scope=\"a b\"",
+                ),
+            ),
+            ("expired", 401, Some("error=\"invalid_token\"")),
+            ("bad", 401, Some("error_description=\"not 'this' one\"")),
+        ] {
+            let refused = bearing(call("whoami"), token).send(served.address).await;
+            assert_eq!(refused.status, status, "{token}");
+            assert!(!refused.text().contains("10.0.0.1"), "the cause is for the log");
+            match told {
+                None => assert_eq!(refused.header("www-authenticate"), None),
+                Some(told) => {
+                    let challenge = challenge(&refused);
+                    assert!(challenge.starts_with(start) && challenge.contains(told), "{challenge}");
                 }
             }
         }
-    })
-    .await;
+    }
 }
 
 #[tokio::test]
 async fn keys_and_tokens_are_accepted_side_by_side_and_a_block_list_is_asked_each_time() {
-    within(async {
-        let issuer = Issuer::start().await;
-        let blocked = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-        let is_blocked = blocked.clone();
-        let tokens = oauth(&issuer).accept_if(move |_| !is_blocked.load(std::sync::atomic::Ordering::SeqCst));
-        let keys = ApiKeys::new([("0123456789abcdef", Principal::new("keys", "ci"))]);
-        let served = HttpServer::start(items().state(state()).auth(tokens).auth(keys)).await;
-        let token = issuer.token("ada", RESOURCE, "");
-        let send = async |token: &str| bearing(call("whoami"), token).send(served.address).await;
-        assert_eq!(text_of(&send(&token).await.json()), "ada of test");
-        assert_eq!(text_of(&send("0123456789abcdef").await.json()), "ci of no client");
-        assert_eq!(send("0123456789abcdee").await.status, 401);
-        blocked.store(true, std::sync::atomic::Ordering::SeqCst);
-        assert_eq!(send(&token).await.status, 403, "though it was accepted before");
-        assert_eq!(send("0123456789abcdef").await.status, 200);
-    })
-    .await;
+    let issuer = Issuer::start().await;
+    let blocked = Arc::new(AtomicBool::new(false));
+    let is_blocked = blocked.clone();
+    let tokens = oauth(&issuer).accept_if(move |_| !is_blocked.load(Ordering::SeqCst));
+    let keys = ApiKeys::new([("0123456789abcdef", Principal::new("keys", "ci"))]);
+    let served = HttpServer::start(items().state(state()).auth(tokens).auth(keys)).await;
+    let token = issuer.token("ada", RESOURCE, "");
+    let send = async |token: &str| bearing(call("whoami"), token).send(served.address).await;
+    assert_eq!(text_of(&send(&token).await.json()), "ada of test");
+    assert_eq!(text_of(&send("0123456789abcdef").await.json()), "ci of no client");
+    assert_eq!(send("0123456789abcdee").await.status, 401);
+    blocked.store(true, Ordering::SeqCst);
+    assert_eq!(send(&token).await.status, 403, "though it was accepted before");
+    assert_eq!(send("0123456789abcdef").await.status, 200);
 }
 
 /// Never finds out.
@@ -246,45 +219,39 @@ impl Verifier for Silent {
 
 #[tokio::test]
 async fn a_verifier_has_a_limited_time() {
-    within(async {
-        let served = HttpServer::start(items().state(state()).auth(Silent)).await;
-        assert_eq!(bearing(call("whoami"), "x").send(served.address).await.status, 503);
-    })
-    .await;
+    let served = HttpServer::start(items().state(state()).auth(Silent)).await;
+    assert_eq!(bearing(call("whoami"), "x").send(served.address).await.status, 503);
 }
 
 #[tokio::test]
 async fn of_several_methods_the_refusal_is_that_of_the_one_that_the_token_was_meant_for() {
-    within(async {
-        let (issuer, other) = (Issuer::start().await, Issuer::start().await);
-        let keys = || ApiKeys::new([("0123456789abcdef", Principal::new("https://example.com", "ada"))]);
-        let second =
-            || Oauth::issuer(&other.url).resource(RESOURCE).scopes(["notes:read", "notes:write", "admin"]);
-        let with = |issuer: &Issuer, member: &str, value: serde_json::Value| {
-            let mut claims = issuer.claims("ada", RESOURCE, "");
-            claims[member] = value;
-            issuer.key().sign(&claims)
-        };
-        let forged = mcp_tests::support::TestKey::new("first").sign(&other.claims("ada", RESOURCE, ""));
-        let builders = [
-            items().auth(keys()).auth(oauth(&issuer)).auth(second()),
-            items().auth(second()).auth(oauth(&issuer)).auth(keys()),
-        ];
-        for builder in builders {
-            let served = HttpServer::start(builder.state(state())).await;
-            for (token, reason) in [
-                (with(&issuer, "exp", json!(1)), "the token has expired"),
-                (with(&other, "exp", json!(1)), "the token has expired"),
-                (with(&other, "aud", json!("https://x.example.com")), "the token is not for this resource"),
-                (forged.clone(), "the signature of the token is not valid"),
-                ("0123456789abcdeg".to_owned(), "the API key is unknown"),
-            ] {
-                let refused = bearing(call("whoami"), &token).send(served.address).await;
-                assert_eq!(refused.status, 401);
-                let text = challenge(&refused);
-                assert!(text.contains(&format!("error_description=\"{reason}\"")), "{reason}: {text}");
-            }
+    let (issuer, other) = (Issuer::start().await, Issuer::start().await);
+    let keys = || ApiKeys::new([("0123456789abcdef", Principal::new("https://example.com", "ada"))]);
+    let second =
+        || Oauth::issuer(&other.url).resource(RESOURCE).scopes(["notes:read", "notes:write", "admin"]);
+    let with = |issuer: &Issuer, member: &str, value: Value| {
+        let mut claims = issuer.claims("ada", RESOURCE, "");
+        claims[member] = value;
+        issuer.key().sign(&claims)
+    };
+    let forged = TestKey::new("first").sign(&other.claims("ada", RESOURCE, ""));
+    let builders = [
+        items().auth(keys()).auth(oauth(&issuer)).auth(second()),
+        items().auth(second()).auth(oauth(&issuer)).auth(keys()),
+    ];
+    for builder in builders {
+        let served = HttpServer::start(builder.state(state())).await;
+        for (token, reason) in [
+            (with(&issuer, "exp", json!(1)), "the token has expired"),
+            (with(&other, "exp", json!(1)), "the token has expired"),
+            (with(&other, "aud", json!("https://x.example.com")), "the token is not for this resource"),
+            (forged.clone(), "the signature of the token is not valid"),
+            ("0123456789abcdeg".to_owned(), "the API key is unknown"),
+        ] {
+            let refused = bearing(call("whoami"), &token).send(served.address).await;
+            assert_eq!(refused.status, 401);
+            let text = challenge(&refused);
+            assert!(text.contains(&format!("error_description=\"{reason}\"")), "{reason}: {text}");
         }
-    })
-    .await;
+    }
 }

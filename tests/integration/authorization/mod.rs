@@ -14,11 +14,9 @@ mod test_kit;
 mod tokens;
 mod visible;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use mcp_runtime::auth::Oauth;
 
-use mcp_runtime::{Principal, ServerBuilder, auth::Oauth, prelude::*};
-use mcp_tests::support::{HttpRequest, HttpServer, Issuer};
-use serde_json::{Value, json};
+use crate::prelude::*;
 
 /// How often a function was entered.
 #[derive(Default)]
@@ -88,8 +86,8 @@ fn items() -> ServerBuilder {
 }
 
 /// A server that accepts the tokens of an issuer, and how often its functions were entered.
-async fn serve(oauth: Oauth) -> (HttpServer, std::sync::Arc<Entered>) {
-    let entered = std::sync::Arc::new(Entered::default());
+async fn serve(oauth: Oauth) -> (HttpServer, Arc<Entered>) {
+    let entered = Arc::new(Entered::default());
     let served = HttpServer::start(items().state(entered.clone()).auth(oauth)).await;
     (served, entered)
 }
@@ -103,13 +101,8 @@ fn bearing(request: HttpRequest, token: &str) -> HttpRequest {
     request.header("Authorization", &format!("Bearer {token}"))
 }
 
-fn names(reply: &Value) -> Vec<&str> {
-    let tools = reply["result"]["tools"].as_array().into_iter().flatten();
-    tools.filter_map(|tool| tool["name"].as_str()).collect()
-}
-
 /// The challenge of a refused request.
 #[track_caller]
-fn challenge(response: &mcp_tests::support::HttpResponse) -> &str {
+fn challenge(response: &HttpResponse) -> &str {
     response.header("www-authenticate").unwrap_or_else(|| panic!("no challenge: {}", response.text()))
 }

@@ -1,10 +1,7 @@
 //! What belongs to a principal is of no use to another: sessions, the state of calls, tasks, cursors and streams.
 
-use mcp_runtime::{ServerBuilder, prelude::*};
-use mcp_tests::support::{EventStream, HttpRequest, HttpServer, Issuer, error_code, within};
-use serde_json::{Value, json};
-
 use super::{RESOURCE, bearing, oauth};
+use crate::prelude::*;
 
 /// Asks whether to go on
 #[mcp_tool]
@@ -15,7 +12,7 @@ async fn ask(ctx: &Context) -> Result<String, ToolError> {
 /// Takes its time
 #[mcp_tool(task)]
 async fn slow() -> &'static str {
-    tokio::time::sleep(std::time::Duration::from_secs(20)).await;
+    tokio::time::sleep(Duration::from_secs(20)).await;
     "done"
 }
 
@@ -30,109 +27,99 @@ fn builder(issuer: &Issuer) -> ServerBuilder {
 
 #[tokio::test]
 async fn sessions_state_tasks_and_cursors_of_a_principal_are_of_no_use_to_another() {
-    within(async {
-        let issuer = Issuer::start().await;
-        let served = HttpServer::start(builder(&issuer)).await;
-        let [ada, bob] = ["ada", "bob"].map(|name| issuer.token(name, RESOURCE, ""));
-        // another token of the same principal
-        let again = {
-            let mut claims = issuer.claims("ada", RESOURCE, "notes:read");
-            claims["client_id"] = json!("other");
-            issuer.key().sign(&claims)
-        };
-        let send = async |method: &str, params: Value, token: &str| {
-            bearing(HttpRequest::modern(1, method, params), token).send(served.address).await
-        };
-        // sessions
-        let session =
-            bearing(HttpRequest::initialize("2025-11-25"), &ada).send(served.address).await.session();
-        let list = HttpRequest::legacy(&session, 1, "tools/list", &json!({}));
-        for (token, status) in [(&ada, 200), (&again, 200), (&bob, 404)] {
-            assert_eq!(bearing(list.clone(), token).send(served.address).await.status, status);
-        }
-        let end = HttpRequest::new("DELETE").session(&session);
-        assert_eq!(bearing(end, &bob).send(served.address).await.status, 404);
-        // the state of a call
-        let capabilities =
-            json!({ "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {} } } });
-        let call = json!({ "name": "ask", "_meta": capabilities });
-        let asked = send("tools/call", call.clone(), &ada).await.json();
-        assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
-        let mut retry = call;
-        retry["requestState"] = asked["result"]["requestState"].clone();
-        let key = asked["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
-        retry["inputResponses"] = json!({ key: { "action": "accept", "content": { "value": true } } });
-        assert_eq!(error_code(&send("tools/call", retry.clone(), &bob).await.json()), -32602);
-        assert!(send("tools/call", retry, &again).await.json()["result"]["content"].is_array());
-        // tasks
-        let tasks = json!({ "io.modelcontextprotocol/clientCapabilities": {
-            "extensions": { "io.modelcontextprotocol/tasks": {} }
-        } });
-        let started = send("tools/call", json!({ "name": "slow", "_meta": tasks }), &ada).await.json();
-        let task = json!({ "taskId": started["result"]["taskId"], "_meta": tasks });
-        assert!(task["taskId"].is_string(), "{started}");
-        assert!(send("tasks/get", task.clone(), &again).await.json()["result"].is_object());
-        assert!(send("tasks/get", task.clone(), &bob).await.json()["error"].is_object());
-        assert!(send("tasks/cancel", task.clone(), &bob).await.json()["error"].is_object());
-        // cursors
-        let page = send("tools/list", json!({}), &ada).await.json();
-        let cursor = json!({ "cursor": page["result"]["nextCursor"] });
-        assert!(cursor["cursor"].is_string(), "{page}");
-        assert_eq!(error_code(&send("tools/list", cursor.clone(), &bob).await.json()), -32602);
-        assert!(send("tools/list", cursor, &ada).await.json()["result"].is_object());
-    })
-    .await;
+    let issuer = Issuer::start().await;
+    let served = HttpServer::start(builder(&issuer)).await;
+    let [ada, bob] = ["ada", "bob"].map(|name| issuer.token(name, RESOURCE, ""));
+    // another token of the same principal
+    let again = {
+        let mut claims = issuer.claims("ada", RESOURCE, "notes:read");
+        claims["client_id"] = json!("other");
+        issuer.key().sign(&claims)
+    };
+    let send = async |method: &str, params: Value, token: &str| {
+        bearing(HttpRequest::modern(1, method, params), token).send(served.address).await
+    };
+    // sessions
+    let session = bearing(HttpRequest::initialize("2025-11-25"), &ada).send(served.address).await.session();
+    let list = HttpRequest::legacy(&session, 1, "tools/list", &json!({}));
+    for (token, status) in [(&ada, 200), (&again, 200), (&bob, 404)] {
+        assert_eq!(bearing(list.clone(), token).send(served.address).await.status, status);
+    }
+    let end = HttpRequest::new("DELETE").session(&session);
+    assert_eq!(bearing(end, &bob).send(served.address).await.status, 404);
+    // the state of a call
+    let capabilities =
+        json!({ "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {} } } });
+    let call = json!({ "name": "ask", "_meta": capabilities });
+    let asked = send("tools/call", call.clone(), &ada).await.json();
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    let mut retry = call;
+    retry["requestState"] = asked["result"]["requestState"].clone();
+    let key = asked["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+    retry["inputResponses"] = json!({ key: { "action": "accept", "content": { "value": true } } });
+    assert_eq!(error_code(&send("tools/call", retry.clone(), &bob).await.json()), -32602);
+    assert!(send("tools/call", retry, &again).await.json()["result"]["content"].is_array());
+    // tasks
+    let tasks = json!({ "io.modelcontextprotocol/clientCapabilities": {
+        "extensions": { "io.modelcontextprotocol/tasks": {} }
+    } });
+    let started = send("tools/call", json!({ "name": "slow", "_meta": tasks }), &ada).await.json();
+    let task = json!({ "taskId": started["result"]["taskId"], "_meta": tasks });
+    assert!(task["taskId"].is_string(), "{started}");
+    assert!(send("tasks/get", task.clone(), &again).await.json()["result"].is_object());
+    assert!(send("tasks/get", task.clone(), &bob).await.json()["error"].is_object());
+    assert!(send("tasks/cancel", task.clone(), &bob).await.json()["error"].is_object());
+    // cursors
+    let page = send("tools/list", json!({}), &ada).await.json();
+    let cursor = json!({ "cursor": page["result"]["nextCursor"] });
+    assert!(cursor["cursor"].is_string(), "{page}");
+    assert_eq!(error_code(&send("tools/list", cursor.clone(), &bob).await.json()), -32602);
+    assert!(send("tools/list", cursor, &ada).await.json()["result"].is_object());
 }
 
 #[tokio::test]
 async fn the_streams_of_a_revoked_principal_end_and_its_token_is_asked_about_again() {
-    within(async {
-        let issuer = Issuer::start().await;
-        let server = {
-            let builder = mcp_runtime::server!().tool::<one>().with_handle(drop);
-            builder.auth(oauth(&issuer).introspection("mcp", "s&cret")).build().unwrap()
-        };
-        let served = HttpServer::of(&server).await;
-        for name in ["ada", "bob"] {
-            let mut claims = issuer.claims(name, RESOURCE, "");
-            claims["active"] = true.into();
-            issuer.set_token(name, claims);
-        }
-        let filter = json!({ "notifications": { "toolsListChanged": true } });
-        let listen =
-            |token: &str| bearing(HttpRequest::modern("s", "subscriptions/listen", filter.clone()), token);
-        let mut ada = EventStream::open(&listen("ada"), served.address).await.expect("a stream");
-        let mut bob = EventStream::open(&listen("bob"), served.address).await.expect("a stream");
-        for stream in [&mut ada, &mut bob] {
-            assert_eq!(stream.message().await["method"], "notifications/subscriptions/acknowledged");
-        }
-        issuer.set_token("ada", json!({ "active": false }));
-        server.handle().end_streams_of(&mcp_runtime::Principal::new(&issuer.url, "ada"));
-        assert_eq!(ada.message().await["result"]["resultType"], "complete");
-        assert_eq!(ada.next().await, None);
-        assert_eq!(listen("ada").send(served.address).await.status, 401, "its token is asked about again");
-        server.handle().tools_changed();
-        assert_eq!(bob.message().await["method"], "notifications/tools/list_changed");
-    })
-    .await;
+    let issuer = Issuer::start().await;
+    let server = {
+        let builder = mcp_runtime::server!().tool::<one>().with_handle(drop);
+        builder.auth(oauth(&issuer).introspection("mcp", "s&cret")).build().unwrap()
+    };
+    let served = HttpServer::of(&server).await;
+    for name in ["ada", "bob"] {
+        let mut claims = issuer.claims(name, RESOURCE, "");
+        claims["active"] = true.into();
+        issuer.set_token(name, claims);
+    }
+    let filter = json!({ "notifications": { "toolsListChanged": true } });
+    let listen =
+        |token: &str| bearing(HttpRequest::modern("s", "subscriptions/listen", filter.clone()), token);
+    let mut ada = EventStream::open(&listen("ada"), served.address).await.expect("a stream");
+    let mut bob = EventStream::open(&listen("bob"), served.address).await.expect("a stream");
+    for stream in [&mut ada, &mut bob] {
+        assert_eq!(stream.message().await["method"], "notifications/subscriptions/acknowledged");
+    }
+    issuer.set_token("ada", json!({ "active": false }));
+    server.handle().end_streams_of(&Principal::new(&issuer.url, "ada"));
+    assert_eq!(ada.message().await["result"]["resultType"], "complete");
+    assert_eq!(ada.next().await, None);
+    assert_eq!(listen("ada").send(served.address).await.status, 401, "its token is asked about again");
+    server.handle().tools_changed();
+    assert_eq!(bob.message().await["method"], "notifications/tools/list_changed");
 }
 
 #[tokio::test]
 async fn a_stream_ends_when_the_token_expires_that_opened_it() {
-    within(async {
-        let issuer = Issuer::start().await;
-        let builder = mcp_runtime::server!().tool::<one>().with_handle(drop);
-        let config = oauth(&issuer).clock_skew(std::time::Duration::ZERO);
-        let served = HttpServer::start(builder.auth(config)).await;
-        let mut claims = issuer.claims("ada", RESOURCE, "");
-        claims["exp"] = json!(mcp_tests::support::unix_now() + 2);
-        let filter = json!({ "notifications": { "toolsListChanged": true } });
-        let listen =
-            bearing(HttpRequest::modern("s", "subscriptions/listen", filter), &issuer.key().sign(&claims));
-        let mut stream = EventStream::open(&listen, served.address).await.expect("a stream");
-        assert_eq!(stream.message().await["method"], "notifications/subscriptions/acknowledged");
-        assert_eq!(stream.message().await["result"]["resultType"], "complete");
-        assert_eq!(listen.send(served.address).await.status, 401);
-    })
-    .await;
+    let issuer = Issuer::start().await;
+    let builder = mcp_runtime::server!().tool::<one>().with_handle(drop);
+    let config = oauth(&issuer).clock_skew(Duration::ZERO);
+    let served = HttpServer::start(builder.auth(config)).await;
+    let mut claims = issuer.claims("ada", RESOURCE, "");
+    claims["exp"] = json!(unix_now() + 2);
+    let filter = json!({ "notifications": { "toolsListChanged": true } });
+    let listen =
+        bearing(HttpRequest::modern("s", "subscriptions/listen", filter), &issuer.key().sign(&claims));
+    let mut stream = EventStream::open(&listen, served.address).await.expect("a stream");
+    assert_eq!(stream.message().await["method"], "notifications/subscriptions/acknowledged");
+    assert_eq!(stream.message().await["result"]["resultType"], "complete");
+    assert_eq!(listen.send(served.address).await.status, 401);
 }

@@ -6,12 +6,12 @@ use axum::{
     middleware::{self, Next},
     response::Response,
 };
-use mcp_runtime::{Principal, auth::Claims, prelude::*, testing::TestServer};
-use mcp_tests::support::{HttpRequest, HttpServer, Issuer, serve_router, text_of, within};
+use mcp_runtime::auth::Claims;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
 use super::{RESOURCE, bearing};
+use crate::prelude::*;
 
 #[derive(Deserialize)]
 struct Tenant {
@@ -42,7 +42,7 @@ fn prompt(caller: &Principal) -> String {
     caller.subject().to_owned()
 }
 
-fn builder() -> mcp_runtime::ServerBuilder {
+fn builder() -> ServerBuilder {
     mcp_runtime::server!().tool::<tenant>().tool::<maybe>().resource::<resource>().prompt::<prompt>()
 }
 
@@ -85,36 +85,33 @@ async fn sign_in(mut request: Request, next: Next) -> Response {
 
 #[tokio::test]
 async fn the_caller_is_the_same_whether_middleware_or_a_token_names_it() {
-    within(async {
-        let call = HttpRequest::modern(1, "tools/call", json!({ "name": "tenant" }));
-        let service = builder().http(|http| http.caller_from::<Principal>()).into_service().unwrap();
-        let app = Router::new().nest_service("/mcp", service).layer(middleware::from_fn(sign_in));
-        let address = serve_router(app).await;
-        assert_eq!(text_of(&call.send(address).await.json()), "bob of initech");
+    let call = HttpRequest::modern(1, "tools/call", json!({ "name": "tenant" }));
+    let service = builder().http(|http| http.caller_from::<Principal>()).into_service().unwrap();
+    let app = Router::new().nest_service("/mcp", service).layer(middleware::from_fn(sign_in));
+    let address = serve_router(app).await;
+    assert_eq!(text_of(&call.send(address).await.json()), "bob of initech");
 
-        let issuer = Issuer::start().await;
-        let served = HttpServer::start(builder().auth(super::oauth(&issuer))).await;
-        let token = issuer.token("ada", RESOURCE, "");
-        assert_eq!(text_of(&bearing(call.clone(), &token).send(served.address).await.json()), "ada of acme");
+    let issuer = Issuer::start().await;
+    let served = HttpServer::start(builder().auth(super::oauth(&issuer))).await;
+    let token = issuer.token("ada", RESOURCE, "");
+    assert_eq!(text_of(&bearing(call.clone(), &token).send(served.address).await.json()), "ada of acme");
 
-        // mounted in a program of the user's, where the metadata is at the root
-        let service = builder().auth(super::oauth(&issuer)).into_service().unwrap();
-        let app = Router::new().merge(service.metadata_router()).nest_service("/deep/mcp", service);
-        let address = serve_router(app).await;
-        let reply = bearing(call.clone().path("/deep/mcp"), &token).send(address).await;
-        assert_eq!(text_of(&reply.json()), "ada of acme");
-        assert_eq!(call.path("/deep/mcp").send(address).await.status, 401);
-        for path in ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"] {
-            let metadata = HttpRequest::new("GET").path(path).send(address).await;
-            assert_eq!(metadata.json()["resource"], RESOURCE);
-        }
-        let router = builder().auth(super::oauth(&issuer)).into_router().unwrap();
-        let address = serve_router(router).await;
-        let metadata =
-            HttpRequest::new("GET").path("/.well-known/oauth-protected-resource/mcp").send(address).await;
-        assert_eq!(metadata.json()["authorization_servers"], json!([issuer.url]));
-    })
-    .await;
+    // mounted in a program of the user's, where the metadata is at the root
+    let service = builder().auth(super::oauth(&issuer)).into_service().unwrap();
+    let app = Router::new().merge(service.metadata_router()).nest_service("/deep/mcp", service);
+    let address = serve_router(app).await;
+    let reply = bearing(call.clone().path("/deep/mcp"), &token).send(address).await;
+    assert_eq!(text_of(&reply.json()), "ada of acme");
+    assert_eq!(call.path("/deep/mcp").send(address).await.status, 401);
+    for path in ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"] {
+        let metadata = HttpRequest::new("GET").path(path).send(address).await;
+        assert_eq!(metadata.json()["resource"], RESOURCE);
+    }
+    let router = builder().auth(super::oauth(&issuer)).into_router().unwrap();
+    let address = serve_router(router).await;
+    let metadata =
+        HttpRequest::new("GET").path("/.well-known/oauth-protected-resource/mcp").send(address).await;
+    assert_eq!(metadata.json()["authorization_servers"], json!([issuer.url]));
 }
 
 #[tokio::test]

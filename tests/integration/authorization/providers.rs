@@ -1,16 +1,10 @@
 //! Access tokens with the claims that common authorization servers document, against the settings that
 //! `docs/authorization.md` has for each. The test kit signs them: no provider is asked.
 
-use mcp_runtime::{
-    Principal,
-    auth::Oauth,
-    prelude::*,
-    testing::{TestIssuer, TestServer},
-};
-use mcp_tests::support::{unix_now, within};
-use serde_json::{Value, json};
+use mcp_runtime::{auth::Oauth, testing::TestIssuer};
 
 use super::RESOURCE;
+use crate::prelude::*;
 
 /// The caller's subject, client and scopes
 #[mcp_tool]
@@ -115,11 +109,8 @@ async fn a_token_of_the_shape_of_entra_names_the_user_by_its_object_id_and_has_s
         "roles": ["notes:read"], "sub": "job-oid", "tid": "tenant", "ver": "2.0",
     });
     let other = || ("aud", json!("00000003-0000-0000-c000-000000000000"));
-    within(async {
-        check(configure, of_a_user, "ada-oid | notes-app | notes:read notes:write", other()).await;
-        check(configure, of_a_program, "job-oid | job | notes:read", other()).await;
-    })
-    .await;
+    check(configure, of_a_user, "ada-oid | notes-app | notes:read notes:write", other()).await;
+    check(configure, of_a_program, "job-oid | job | notes:read", other()).await;
 }
 
 #[tokio::test]

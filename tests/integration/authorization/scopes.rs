@@ -1,17 +1,9 @@
 //! Items whose scopes can be acquired are listed, and a call without them says which to ask for.
 
-use mcp_runtime::{
-    Principal, ServerBuilder,
-    auth::{ApiKeys, Oauth},
-    prelude::*,
-    tool::{ToolCall, ToolDef},
-};
-use mcp_tests::support::{EventStream, HttpRequest, HttpServer, HttpSse, Issuer, request, text_of, within};
-use serde_json::{Value, json};
+use mcp_runtime::auth::{ApiKeys, Oauth};
 
-use crate::common::build_error;
-
-use super::{RESOURCE, bearing, call, challenge, items, names, oauth, serve};
+use super::{RESOURCE, bearing, call, challenge, items, oauth, serve};
+use crate::prelude::*;
 
 /// The scopes of a challenge.
 #[track_caller]
@@ -25,180 +17,156 @@ fn asked_for(challenge: &str) -> &str {
 
 #[tokio::test]
 async fn what_can_be_acquired_is_listed_and_what_cannot_is_unknown() {
-    within(async {
-        let issuer = Issuer::start().await;
-        let (served, entered) = serve(oauth(&issuer)).await;
-        let token = issuer.token("ada", RESOURCE, "notes:write");
-        let send = async |method: &str, params: Value| {
-            bearing(HttpRequest::modern(1, method, params), &token).send(served.address).await
-        };
-        let listed = send("tools/list", json!({})).await.json();
-        assert_eq!(names(&listed), ["whoami", "read_notes", "move_notes"]);
-        let unknown = send("tools/call", json!({ "name": "purge" })).await;
-        assert_eq!((unknown.status, unknown.code()), (200, -32602));
-        for (method, params, scopes) in [
-            ("tools/call", json!({ "name": "read_notes" }), "notes:read"),
-            ("tools/call", json!({ "name": "move_notes" }), "notes:read notes:write"),
-            ("resources/read", json!({ "uri": "note://one" }), "notes:read"),
-            ("prompts/get", json!({ "name": "summarize" }), "notes:read"),
-        ] {
-            let refused = send(method, params.clone()).await;
-            assert_eq!(refused.status, 403, "{params}: {}", refused.text());
-            assert_eq!(asked_for(challenge(&refused)), scopes, "all of them, in one challenge");
-            assert_eq!(refused.code(), -32603);
-            assert!(refused.json()["error"]["message"].as_str().unwrap().contains(scopes));
-        }
-        assert_eq!(entered.count(), 0);
-        let both = issuer.token("ada", RESOURCE, "notes:read notes:write");
-        let moved = bearing(call("move_notes"), &both).send(served.address).await;
-        assert_eq!(text_of(&moved.json()), "moved");
-    })
-    .await;
+    let issuer = Issuer::start().await;
+    let (served, entered) = serve(oauth(&issuer)).await;
+    let token = issuer.token("ada", RESOURCE, "notes:write");
+    let send = async |method: &str, params: Value| {
+        bearing(HttpRequest::modern(1, method, params), &token).send(served.address).await
+    };
+    let listed = send("tools/list", json!({})).await.json();
+    assert_eq!(tool_names(&listed), ["whoami", "read_notes", "move_notes"]);
+    let unknown = send("tools/call", json!({ "name": "purge" })).await;
+    assert_eq!((unknown.status, unknown.code()), (200, -32602));
+    for (method, params, scopes) in [
+        ("tools/call", json!({ "name": "read_notes" }), "notes:read"),
+        ("tools/call", json!({ "name": "move_notes" }), "notes:read notes:write"),
+        ("resources/read", json!({ "uri": "note://one" }), "notes:read"),
+        ("prompts/get", json!({ "name": "summarize" }), "notes:read"),
+    ] {
+        let refused = send(method, params.clone()).await;
+        assert_eq!(refused.status, 403, "{params}: {}", refused.text());
+        assert_eq!(asked_for(challenge(&refused)), scopes, "all of them, in one challenge");
+        assert_eq!(refused.code(), -32603);
+        assert!(refused.json()["error"]["message"].as_str().unwrap().contains(scopes));
+    }
+    assert_eq!(entered.count(), 0);
+    let both = issuer.token("ada", RESOURCE, "notes:read notes:write");
+    let moved = bearing(call("move_notes"), &both).send(served.address).await;
+    assert_eq!(text_of(&moved.json()), "moved");
 }
 
 #[tokio::test]
 async fn offline_access_is_not_a_scope_of_the_resource() {
-    within(async {
-        let issuer = Issuer::start().await;
-        let token = issuer.token("ada", RESOURCE, "notes:write");
-        for (required, first) in [
-            (&[][..], Some("notes:read notes:write")),
-            (&["offline_access", "notes:write"], Some("notes:write")),
-            (&["offline_access"], None),
-        ] {
-            let scopes = ["notes:read", "offline_access", "notes:write"];
-            let oauth = oauth(&issuer).scopes(scopes).required_scopes(required.iter().copied());
-            let (served, _) = serve(oauth).await;
-            let metadata = HttpRequest::new("GET").path("/.well-known/oauth-protected-resource");
-            let published = metadata.send(served.address).await.json()["scopes_supported"].clone();
-            assert_eq!(published, json!(["notes:read", "notes:write"]));
-            let anonymous = call("whoami").send(served.address).await;
-            let asked = challenge(&anonymous).split_once("scope=\"").map(|(_, rest)| rest.split('"').next());
-            assert_eq!(asked.flatten(), first, "{required:?}");
-            if !required.is_empty() {
-                let refused = bearing(call("whoami"), &token).send(served.address).await;
-                assert!(!challenge(&refused).contains("offline_access"), "{}", challenge(&refused));
-            }
+    let issuer = Issuer::start().await;
+    let token = issuer.token("ada", RESOURCE, "notes:write");
+    for (required, first) in [
+        (&[][..], Some("notes:read notes:write")),
+        (&["offline_access", "notes:write"], Some("notes:write")),
+        (&["offline_access"], None),
+    ] {
+        let scopes = ["notes:read", "offline_access", "notes:write"];
+        let oauth = oauth(&issuer).scopes(scopes).required_scopes(required.iter().copied());
+        let (served, _) = serve(oauth).await;
+        let metadata = HttpRequest::new("GET").path("/.well-known/oauth-protected-resource");
+        let published = metadata.send(served.address).await.json()["scopes_supported"].clone();
+        assert_eq!(published, json!(["notes:read", "notes:write"]));
+        let anonymous = call("whoami").send(served.address).await;
+        let asked = challenge(&anonymous).split_once("scope=\"").map(|(_, rest)| rest.split('"').next());
+        assert_eq!(asked.flatten(), first, "{required:?}");
+        if !required.is_empty() {
+            let refused = bearing(call("whoami"), &token).send(served.address).await;
+            assert!(!challenge(&refused).contains("offline_access"), "{}", challenge(&refused));
         }
-    })
-    .await;
+    }
 }
 
 #[tokio::test]
 async fn a_legacy_call_without_a_scope_is_403_before_its_stream_begins() {
-    within(async {
-        let issuer = Issuer::start().await;
-        let (served, _) = serve(oauth(&issuer)).await;
-        let token = issuer.token("ada", RESOURCE, "");
-        let session =
-            bearing(HttpRequest::initialize("2025-06-18"), &token).send(served.address).await.session();
-        for (method, params) in [
-            ("tools/call", json!({ "name": "read_notes" })),
-            ("resources/read", json!({ "uri": "note://one" })),
-            ("prompts/get", json!({ "name": "summarize" })),
-        ] {
-            let request = bearing(HttpRequest::legacy(&session, 1, method, &params), &token);
-            for request in [request.clone(), request.with("Accept", "text/event-stream")] {
-                let refused = request.send(served.address).await;
-                assert_eq!(refused.status, 403, "{method}");
-                assert_eq!(asked_for(challenge(&refused)), "notes:read");
-                assert_eq!(refused.code(), -32603);
-            }
+    let issuer = Issuer::start().await;
+    let (served, _) = serve(oauth(&issuer)).await;
+    let token = issuer.token("ada", RESOURCE, "");
+    let session = bearing(HttpRequest::initialize("2025-06-18"), &token).send(served.address).await.session();
+    for (method, params) in [
+        ("tools/call", json!({ "name": "read_notes" })),
+        ("resources/read", json!({ "uri": "note://one" })),
+        ("prompts/get", json!({ "name": "summarize" })),
+    ] {
+        let request = bearing(HttpRequest::legacy(&session, 1, method, &params), &token);
+        for request in [request.clone(), request.with("Accept", "text/event-stream")] {
+            let refused = request.send(served.address).await;
+            assert_eq!(refused.status, 403, "{method}");
+            assert_eq!(asked_for(challenge(&refused)), "notes:read");
+            assert_eq!(refused.code(), -32603);
         }
-    })
-    .await;
+    }
 }
 
 #[tokio::test]
 async fn a_member_of_a_batch_is_refused_with_the_names_of_its_scopes() {
-    within(async {
-        let issuer = Issuer::start().await;
-        let (served, _) = serve(oauth(&issuer)).await;
-        let token = issuer.token("ada", RESOURCE, "");
-        let session =
-            bearing(HttpRequest::initialize("2025-03-26"), &token).send(served.address).await.session();
-        let batch = json!([
-            request(1, "tools/call", json!({ "name": "whoami" })),
-            request(2, "tools/call", json!({ "name": "move_notes" })),
-        ]);
-        let reply = bearing(HttpRequest::post(batch.to_string()).session(&session), &token)
-            .send(served.address)
-            .await;
-        assert_eq!(reply.status, 200);
-        let replies = reply.json();
-        let by_id = |id: i64| replies.as_array().unwrap().iter().find(|reply| reply["id"] == id).unwrap();
-        assert_eq!(text_of(by_id(1)), "ada of test");
-        assert_eq!(by_id(2)["error"]["code"], -32603);
-        assert!(by_id(2)["error"]["message"].as_str().unwrap().contains("`notes:read notes:write`"));
-    })
-    .await;
+    let issuer = Issuer::start().await;
+    let (served, _) = serve(oauth(&issuer)).await;
+    let token = issuer.token("ada", RESOURCE, "");
+    let session = bearing(HttpRequest::initialize("2025-03-26"), &token).send(served.address).await.session();
+    let batch = json!([
+        request(1, "tools/call", json!({ "name": "whoami" })),
+        request(2, "tools/call", json!({ "name": "move_notes" })),
+    ]);
+    let reply =
+        bearing(HttpRequest::post(batch.to_string()).session(&session), &token).send(served.address).await;
+    assert_eq!(reply.status, 200);
+    let replies = reply.json();
+    let by_id = |id: i64| replies.as_array().unwrap().iter().find(|reply| reply["id"] == id).unwrap();
+    assert_eq!(text_of(by_id(1)), "ada of test");
+    assert_eq!(by_id(2)["error"]["code"], -32603);
+    assert!(by_id(2)["error"]["message"].as_str().unwrap().contains("`notes:read notes:write`"));
 }
 
 #[tokio::test]
 async fn the_old_transport_authenticates_its_stream_and_each_message() {
-    within(async {
-        let issuer = Issuer::start().await;
-        let entered = std::sync::Arc::new(super::Entered::default());
-        let builder = items().state(entered).auth(oauth(&issuer)).http(|http| http.legacy_sse("/sse"));
-        let served = HttpServer::start(builder).await;
-        let get = HttpRequest::new("GET").path("/sse").header("Accept", "text/event-stream");
-        assert_eq!(get.send(served.address).await.status, 401);
-        let authorization = format!("Bearer {}", issuer.token("ada", RESOURCE, ""));
-        let headers = [("Authorization", authorization.as_str())];
-        let mut sse = HttpSse::open(served.address, "/sse", &headers).await;
-        sse.initialize(&json!({})).await;
-        sse.send(&request(1, "tools/call", json!({ "name": "read_notes" }))).await;
-        let refused = sse.message().await;
-        assert_eq!(refused["error"]["code"], -32603, "{refused}");
-        assert!(refused["error"]["message"].as_str().unwrap().contains("notes:read"));
-        let anonymous = HttpRequest::post("{}").path("/sse?sessionId=x").send(served.address).await;
-        assert_eq!(anonymous.status, 401);
-    })
-    .await;
+    let issuer = Issuer::start().await;
+    let entered = Arc::new(super::Entered::default());
+    let builder = items().state(entered).auth(oauth(&issuer)).http(|http| http.legacy_sse("/sse"));
+    let served = HttpServer::start(builder).await;
+    let get = HttpRequest::new("GET").path("/sse").header("Accept", "text/event-stream");
+    assert_eq!(get.send(served.address).await.status, 401);
+    let authorization = format!("Bearer {}", issuer.token("ada", RESOURCE, ""));
+    let headers = [("Authorization", authorization.as_str())];
+    let mut sse = HttpSse::open(served.address, "/sse", &headers).await;
+    sse.initialize(&json!({})).await;
+    sse.send(&request(1, "tools/call", json!({ "name": "read_notes" }))).await;
+    let refused = sse.message().await;
+    assert_eq!(refused["error"]["code"], -32603, "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("notes:read"));
+    let anonymous = HttpRequest::post("{}").path("/sse?sessionId=x").send(served.address).await;
+    assert_eq!(anonymous.status, 401);
 }
 
 #[tokio::test]
 async fn a_subscription_to_what_may_not_be_read_is_refused_with_all_its_scopes() {
-    within(async {
-        let issuer = Issuer::start().await;
-        let entered = std::sync::Arc::new(super::Entered::default());
-        let served = HttpServer::start(items().state(entered).auth(oauth(&issuer)).with_handle(drop)).await;
-        let filter = json!({ "notifications": { "resourceSubscriptions": ["note://one"] } });
-        let listen =
-            |token: &str| bearing(HttpRequest::modern("s", "subscriptions/listen", filter.clone()), token);
-        let refused = listen(&issuer.token("ada", RESOURCE, "")).send(served.address).await;
-        assert_eq!((refused.status, asked_for(challenge(&refused))), (403, "notes:read"));
-        let allowed = listen(&issuer.token("ada", RESOURCE, "notes:read"));
-        let mut stream = EventStream::open(&allowed, served.address).await.expect("a stream");
-        let acknowledged = stream.message().await;
-        assert_eq!(acknowledged["params"]["notifications"]["resourceSubscriptions"], json!(["note://one"]));
-    })
-    .await;
+    let issuer = Issuer::start().await;
+    let entered = Arc::new(super::Entered::default());
+    let served = HttpServer::start(items().state(entered).auth(oauth(&issuer)).with_handle(drop)).await;
+    let filter = json!({ "notifications": { "resourceSubscriptions": ["note://one"] } });
+    let listen =
+        |token: &str| bearing(HttpRequest::modern("s", "subscriptions/listen", filter.clone()), token);
+    let refused = listen(&issuer.token("ada", RESOURCE, "")).send(served.address).await;
+    assert_eq!((refused.status, asked_for(challenge(&refused))), (403, "notes:read"));
+    let allowed = listen(&issuer.token("ada", RESOURCE, "notes:read"));
+    let mut stream = EventStream::open(&allowed, served.address).await.expect("a stream");
+    let acknowledged = stream.message().await;
+    assert_eq!(acknowledged["params"]["notifications"]["resourceSubscriptions"], json!(["note://one"]));
 }
 
 #[tokio::test]
 async fn a_scope_includes_what_the_rule_of_the_server_says() {
-    within(async {
-        let issuer = Issuer::start().await;
-        let nested = |builder: ServerBuilder| {
-            builder.http(|http| {
-                http.implied_scopes(|granted, required| {
-                    required.strip_prefix(granted).is_some_and(|rest| rest.starts_with(':'))
-                })
+    let issuer = Issuer::start().await;
+    let nested = |builder: ServerBuilder| {
+        builder.http(|http| {
+            http.implied_scopes(|granted, required| {
+                required.strip_prefix(granted).is_some_and(|rest| rest.starts_with(':'))
             })
+        })
+    };
+    for (builder, status) in [(nested(items()), 200), (items(), 403)] {
+        let entered = Arc::new(super::Entered::default());
+        let served = HttpServer::start(builder.state(entered).auth(oauth(&issuer))).await;
+        let send = async |scope: &str| {
+            let token = issuer.token("ada", RESOURCE, scope);
+            bearing(call("move_notes"), &token).send(served.address).await.status
         };
-        for (builder, status) in [(nested(items()), 200), (items(), 403)] {
-            let entered = std::sync::Arc::new(super::Entered::default());
-            let served = HttpServer::start(builder.state(entered).auth(oauth(&issuer))).await;
-            let send = async |scope: &str| {
-                let token = issuer.token("ada", RESOURCE, scope);
-                bearing(call("move_notes"), &token).send(served.address).await.status
-            };
-            assert_eq!(send("notes").await, status);
-            assert_eq!(send("not").await, 403);
-        }
-    })
-    .await;
+        assert_eq!(send("notes").await, status);
+        assert_eq!(send("not").await, 403);
+    }
 }
 
 /// Searches

@@ -1,18 +1,15 @@
 //! The authorization server of the test kit, and tokens in memory.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use mcp_runtime::{
-    Principal,
     auth::{ApiKeys, Claims, Oauth},
-    prelude::*,
-    testing::{TestIssuer, TestServer},
+    testing::TestIssuer,
 };
-use mcp_tests::support::{HttpServer, text_of, within};
 use serde::Deserialize;
-use serde_json::json;
 
 use super::{RESOURCE, bearing, call};
+use crate::prelude::*;
 
 #[derive(Deserialize)]
 struct Tenant {
@@ -25,7 +22,7 @@ async fn notes_of_tenant(caller: &Principal, #[mcp(inject)] claims: Claims<Tenan
     format!("{} of {}", caller.subject(), claims.0.tenant)
 }
 
-fn server(issuer: &TestIssuer) -> mcp_runtime::ServerBuilder {
+fn server(issuer: &TestIssuer) -> ServerBuilder {
     let oauth = Oauth::issuer(issuer.url()).resource(RESOURCE).scopes(["notes:read"]);
     mcp_runtime::server!().tool::<notes_of_tenant>().auth(oauth)
 }
@@ -37,53 +34,41 @@ fn ada(issuer: &TestIssuer) -> Principal {
 
 #[tokio::test]
 async fn a_token_of_the_test_issuer_is_accepted_over_http_and_in_memory() {
-    within(async {
-        let issuer = TestIssuer::start().await.unwrap();
-        let token = issuer.token(&ada(&issuer), RESOURCE);
-        let served = HttpServer::start(server(&issuer)).await;
-        let reply = bearing(call("notes_of_tenant"), &token).send(served.address).await;
-        assert_eq!(text_of(&reply.json()), "ada of acme");
-        let client = TestServer::new(server(&issuer)).unwrap().token(&token).await.unwrap();
-        client.call("notes_of_tenant", json!({})).await.expect_text("ada of acme");
-        // another one whose keys have changed is fetched again
-        issuer.rotate_keys().unwrap();
-        let token = issuer.token(&ada(&issuer), RESOURCE);
-        let client = TestServer::new(server(&issuer)).unwrap().token(&token).await.unwrap();
-        client.call("notes_of_tenant", json!({})).await.expect_text("ada of acme");
-    })
-    .await;
+    let issuer = TestIssuer::start().await.unwrap();
+    let token = issuer.token(&ada(&issuer), RESOURCE);
+    let served = HttpServer::start(server(&issuer)).await;
+    let reply = bearing(call("notes_of_tenant"), &token).send(served.address).await;
+    assert_eq!(text_of(&reply.json()), "ada of acme");
+    let client = TestServer::new(server(&issuer)).unwrap().token(&token).await.unwrap();
+    client.call("notes_of_tenant", json!({})).await.expect_text("ada of acme");
+    // another one whose keys have changed is fetched again
+    issuer.rotate_keys().unwrap();
+    let token = issuer.token(&ada(&issuer), RESOURCE);
+    let client = TestServer::new(server(&issuer)).unwrap().token(&token).await.unwrap();
+    client.call("notes_of_tenant", json!({})).await.expect_text("ada of acme");
 }
 
 #[tokio::test]
 async fn every_reason_to_refuse_a_token_can_be_tried() {
-    within(async {
-        let issuer = TestIssuer::start().await.unwrap();
-        let other = TestIssuer::start().await.unwrap();
-        let ada = ada(&issuer);
-        let past = SystemTime::now() - Duration::from_secs(300);
-        for (token, reason) in [
-            (
-                issuer.token(&ada, "https://elsewhere.example.com/mcp"),
-                "401: the token is not for this resource",
-            ),
-            (issuer.token(&ada.clone().with_expiry(past), RESOURCE), "401: the token has expired"),
-            (
-                issuer.token(&Principal::new(other.url(), "ada"), RESOURCE),
-                "401: the token is of another issuer",
-            ),
-            (other.token(&ada, RESOURCE), "401: "),
-            ("0123456789abcdef".to_owned(), "401: the token is not a signed JWT"),
-            ("line\nend".to_owned(), "400: "),
-        ] {
-            let refused = TestServer::new(server(&issuer)).unwrap().token(&token).await.unwrap_err();
-            assert!(refused.starts_with(reason), "{reason}: {refused}");
-        }
-        let poor = issuer.token(&Principal::new(issuer.url(), "bob"), RESOURCE);
-        let client = TestServer::new(server(&issuer)).unwrap().token(&poor).await.unwrap();
-        assert_eq!(client.list_tools().await.len(), 1, "the scope can be acquired");
-        client.call("notes_of_tenant", json!({})).await.expect_code(-32603);
-    })
-    .await;
+    let issuer = TestIssuer::start().await.unwrap();
+    let other = TestIssuer::start().await.unwrap();
+    let ada = ada(&issuer);
+    let past = SystemTime::now() - Duration::from_secs(300);
+    for (token, reason) in [
+        (issuer.token(&ada, "https://elsewhere.example.com/mcp"), "401: the token is not for this resource"),
+        (issuer.token(&ada.clone().with_expiry(past), RESOURCE), "401: the token has expired"),
+        (issuer.token(&Principal::new(other.url(), "ada"), RESOURCE), "401: the token is of another issuer"),
+        (other.token(&ada, RESOURCE), "401: "),
+        ("0123456789abcdef".to_owned(), "401: the token is not a signed JWT"),
+        ("line\nend".to_owned(), "400: "),
+    ] {
+        let refused = TestServer::new(server(&issuer)).unwrap().token(&token).await.unwrap_err();
+        assert!(refused.starts_with(reason), "{reason}: {refused}");
+    }
+    let poor = issuer.token(&Principal::new(issuer.url(), "bob"), RESOURCE);
+    let client = TestServer::new(server(&issuer)).unwrap().token(&poor).await.unwrap();
+    assert_eq!(client.list_tools().await.len(), 1, "the scope can be acquired");
+    client.call("notes_of_tenant", json!({})).await.expect_code(-32603);
 }
 
 #[tokio::test]

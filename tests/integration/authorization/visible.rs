@@ -1,15 +1,6 @@
 //! Items that are shown to some callers only, by a rule of the server.
 
-use mcp_runtime::{
-    Principal, ServerBuilder, ServerHandle,
-    prelude::*,
-    testing::TestServer,
-    tool::{ToolCall, ToolDef},
-};
-use mcp_tests::support::{HttpRequest, HttpServer, error_code, text_of, within};
-use serde_json::{Value, json};
-
-use super::names;
+use crate::prelude::*;
 
 /// For everyone
 #[mcp_tool]
@@ -62,34 +53,31 @@ fn of_header(builder: ServerBuilder) -> ServerBuilder {
 
 #[tokio::test]
 async fn what_the_rule_hides_is_not_listed_and_is_unknown_to_calls() {
-    within(async {
-        let served = HttpServer::start(of_header(builder())).await;
-        let send = async |method: &str, params: Value, plan: &str| {
-            HttpRequest::modern(1, method, params).header("x-plan", plan).send(served.address).await.json()
-        };
-        for (plan, tools, others) in [("pro", &["basic", "report"][..], 1), ("free", &["basic"], 0)] {
-            assert_eq!(names(&send("tools/list", json!({}), plan).await), tools);
-            let resources = send("resources/list", json!({}), plan).await;
-            assert_eq!(resources["result"]["resources"].as_array().unwrap().len(), others);
-            let prompts = send("prompts/list", json!({}), plan).await;
-            assert_eq!(prompts["result"]["prompts"].as_array().unwrap().len(), others);
-        }
-        let reply = send("tools/call", json!({ "name": "report" }), "pro").await;
-        assert_eq!(text_of(&reply), "report");
-        for (method, params) in [
-            ("tools/call", json!({ "name": "report" })),
-            ("resources/read", json!({ "uri": "plan://pro/report" })),
-            ("prompts/get", json!({ "name": "pro_prompt" })),
-        ] {
-            let reply = send(method, params.clone(), "free").await;
-            assert_eq!(error_code(&reply), -32602, "{params}");
-            let unknown = reply["error"]["message"].as_str().unwrap();
-            assert!(unknown.starts_with("unknown "), "{unknown}");
-        }
-        let misspelt = send("tools/call", json!({ "name": "repor" }), "free").await;
-        assert!(!misspelt.to_string().contains("`report`"), "a hidden name is not suggested");
-    })
-    .await;
+    let served = HttpServer::start(of_header(builder())).await;
+    let send = async |method: &str, params: Value, plan: &str| {
+        HttpRequest::modern(1, method, params).header("x-plan", plan).send(served.address).await.json()
+    };
+    for (plan, tools, others) in [("pro", &["basic", "report"][..], 1), ("free", &["basic"], 0)] {
+        assert_eq!(tool_names(&send("tools/list", json!({}), plan).await), tools);
+        let resources = send("resources/list", json!({}), plan).await;
+        assert_eq!(resources["result"]["resources"].as_array().unwrap().len(), others);
+        let prompts = send("prompts/list", json!({}), plan).await;
+        assert_eq!(prompts["result"]["prompts"].as_array().unwrap().len(), others);
+    }
+    let reply = send("tools/call", json!({ "name": "report" }), "pro").await;
+    assert_eq!(text_of(&reply), "report");
+    for (method, params) in [
+        ("tools/call", json!({ "name": "report" })),
+        ("resources/read", json!({ "uri": "plan://pro/report" })),
+        ("prompts/get", json!({ "name": "pro_prompt" })),
+    ] {
+        let reply = send(method, params.clone(), "free").await;
+        assert_eq!(error_code(&reply), -32602, "{params}");
+        let unknown = reply["error"]["message"].as_str().unwrap();
+        assert!(unknown.starts_with("unknown "), "{unknown}");
+    }
+    let misspelt = send("tools/call", json!({ "name": "repor" }), "free").await;
+    assert!(!misspelt.to_string().contains("`report`"), "a hidden name is not suggested");
 }
 
 #[tokio::test]
@@ -117,23 +105,18 @@ fn add_tool(server: &ServerHandle) -> Result<(), ToolError> {
 
 #[tokio::test]
 async fn only_callers_who_see_a_new_item_are_notified_of_it() {
-    within(async {
-        let served = HttpServer::start(of_header(builder().tool::<add_tool>())).await;
-        let listen = async |plan: &str| {
-            let filter = json!({ "notifications": { "toolsListChanged": true } });
-            let listen = HttpRequest::modern("s", "subscriptions/listen", filter).header("x-plan", plan);
-            let mut stream =
-                mcp_tests::support::EventStream::open(&listen, served.address).await.expect("a stream");
-            assert_eq!(stream.message().await["method"], "notifications/subscriptions/acknowledged");
-            stream
-        };
-        let (mut pro, mut free) = (listen("pro").await, listen("free").await);
-        let call =
-            HttpRequest::modern(1, "tools/call", json!({ "name": "add_tool" })).header("x-plan", "free");
-        assert_eq!(call.send(served.address).await.status, 200);
-        assert_eq!(pro.message().await["method"], "notifications/tools/list_changed");
-        let nothing = tokio::time::timeout(std::time::Duration::from_millis(200), free.next()).await;
-        assert!(nothing.is_err(), "{nothing:?}");
-    })
-    .await;
+    let served = HttpServer::start(of_header(builder().tool::<add_tool>())).await;
+    let listen = async |plan: &str| {
+        let filter = json!({ "notifications": { "toolsListChanged": true } });
+        let listen = HttpRequest::modern("s", "subscriptions/listen", filter).header("x-plan", plan);
+        let mut stream = EventStream::open(&listen, served.address).await.expect("a stream");
+        assert_eq!(stream.message().await["method"], "notifications/subscriptions/acknowledged");
+        stream
+    };
+    let (mut pro, mut free) = (listen("pro").await, listen("free").await);
+    let call = HttpRequest::modern(1, "tools/call", json!({ "name": "add_tool" })).header("x-plan", "free");
+    assert_eq!(call.send(served.address).await.status, 200);
+    assert_eq!(pro.message().await["method"], "notifications/tools/list_changed");
+    let nothing = tokio::time::timeout(Duration::from_millis(200), free.next()).await;
+    assert!(nothing.is_err(), "{nothing:?}");
 }

@@ -1,11 +1,6 @@
 //! A client of a legacy revision is not sent requests before it has sent `notifications/initialized`.
 
-use mcp_runtime::{Server, prelude::*};
-use mcp_tests::support::{
-    EventStream, HttpRequest, HttpServer, HttpSse, LineConnection, initialize, legacy_call, notification,
-    text_of, within,
-};
-use serde_json::{Value, json};
+use crate::prelude::*;
 
 /// Asks for the client's roots
 #[mcp_tool]
@@ -39,71 +34,58 @@ fn no_roots(request: &Value) -> Value {
 
 #[tokio::test]
 async fn over_byte_streams() {
-    within(async {
-        let mut client = LineConnection::serve(&server(), 1 << 16);
-        client.reply_to(&initialize(0, "2025-11-25", &json!({ "roots": {} }))).await;
-        assert_refused(&client.reply_to(&legacy_call(1, "places", &json!({}))).await);
-        client.send(&initialized()).await;
-        client.send(&legacy_call(2, "places", &json!({}))).await;
-        let asked = client.message().await;
-        client.send(&no_roots(&asked)).await;
-        assert_eq!(text_of(&client.message().await), "0 roots");
-    })
-    .await;
+    let mut client = LineConnection::serve(&server(), 1 << 16);
+    client.reply_to(&initialize(0, "2025-11-25", &json!({ "roots": {} }))).await;
+    assert_refused(&client.reply_to(&legacy_call(1, "places", &json!({}))).await);
+    client.send(&initialized()).await;
+    client.send(&legacy_call(2, "places", &json!({}))).await;
+    let asked = client.message().await;
+    client.send(&no_roots(&asked)).await;
+    assert_eq!(text_of(&client.message().await), "0 roots");
 }
 
 #[tokio::test]
 async fn in_a_batch() {
-    within(async {
-        let mut client = LineConnection::serve(&server(), 1 << 16);
-        client.reply_to(&initialize(0, "2025-03-26", &json!({ "roots": {} }))).await;
-        client.send(&json!([initialized(), legacy_call(1, "places", &json!({}))])).await;
-        let asked = client.message().await;
-        client.send(&no_roots(&asked)).await;
-        assert_eq!(text_of(&client.message().await[0]), "0 roots");
-    })
-    .await;
+    let mut client = LineConnection::serve(&server(), 1 << 16);
+    client.reply_to(&initialize(0, "2025-03-26", &json!({ "roots": {} }))).await;
+    client.send(&json!([initialized(), legacy_call(1, "places", &json!({}))])).await;
+    let asked = client.message().await;
+    client.send(&no_roots(&asked)).await;
+    assert_eq!(text_of(&client.message().await[0]), "0 roots");
 }
 
 #[tokio::test]
 async fn over_http_with_random_and_with_shared_keys() {
-    within(async {
-        let key: [u8; 32] = std::array::from_fn(|n| u8::try_from(n).expect("a small number"));
-        let shared =
-            mcp_runtime::server!().tool::<places>().detailed_errors().stores(|stores| stores.keys([key]));
-        for server in [server(), shared.build().expect("a server")] {
-            let served = HttpServer::of(&server).await;
-            let at = served.address;
-            let capabilities = json!({ "roots": {} });
-            let session = HttpRequest::initialize_with("2025-11-25", &capabilities).send(at).await.session();
-            let call =
-                |id: u64| HttpRequest::legacy(&session, id, "tools/call", &json!({ "name": "places" }));
-            assert_refused(&call(1).send(at).await.json());
-            let sent = HttpRequest::post(initialized().to_string()).session(&session).send(at).await;
-            assert_eq!(sent.status, 202);
-            let mut events = EventStream::open(&call(2), at).await.expect("a stream");
-            let answer = no_roots(&events.message().await);
-            assert_eq!(HttpRequest::post(answer.to_string()).session(&session).send(at).await.status, 202);
-            assert_eq!(text_of(&events.message().await), "0 roots");
-        }
-    })
-    .await;
+    let key: [u8; 32] = std::array::from_fn(|n| u8::try_from(n).expect("a small number"));
+    let shared =
+        mcp_runtime::server!().tool::<places>().detailed_errors().stores(|stores| stores.keys([key]));
+    for server in [server(), shared.build().expect("a server")] {
+        let served = HttpServer::of(&server).await;
+        let at = served.address;
+        let capabilities = json!({ "roots": {} });
+        let session = HttpRequest::initialize_with("2025-11-25", &capabilities).send(at).await.session();
+        let call = |id: u64| HttpRequest::legacy(&session, id, "tools/call", &json!({ "name": "places" }));
+        assert_refused(&call(1).send(at).await.json());
+        let sent = HttpRequest::post(initialized().to_string()).session(&session).send(at).await;
+        assert_eq!(sent.status, 202);
+        let mut events = EventStream::open(&call(2), at).await.expect("a stream");
+        let answer = no_roots(&events.message().await);
+        assert_eq!(HttpRequest::post(answer.to_string()).session(&session).send(at).await.status, 202);
+        assert_eq!(text_of(&events.message().await), "0 roots");
+    }
 }
 
 #[tokio::test]
 async fn over_http_sse() {
-    within(async {
-        let served = HttpServer::of(&server()).await;
-        let mut client = HttpSse::open(served.address, "/sse", &[]).await;
-        client.send(&initialize(0, "2024-11-05", &json!({ "roots": {} }))).await;
-        client.message().await;
-        client.send(&legacy_call(1, "places", &json!({}))).await;
-        assert_refused(&client.message().await);
-        client.send(&initialized()).await;
-        client.send(&legacy_call(2, "places", &json!({}))).await;
-        let asked = client.message().await;
-        client.send(&no_roots(&asked)).await;
-        assert_eq!(text_of(&client.message().await), "0 roots");
-    })
-    .await;
+    let served = HttpServer::of(&server()).await;
+    let mut client = HttpSse::open(served.address, "/sse", &[]).await;
+    client.send(&initialize(0, "2024-11-05", &json!({ "roots": {} }))).await;
+    client.message().await;
+    client.send(&legacy_call(1, "places", &json!({}))).await;
+    assert_refused(&client.message().await);
+    client.send(&initialized()).await;
+    client.send(&legacy_call(2, "places", &json!({}))).await;
+    let asked = client.message().await;
+    client.send(&no_roots(&asked)).await;
+    assert_eq!(text_of(&client.message().await), "0 roots");
 }

@@ -7,11 +7,7 @@ mod sampling_and_roots;
 mod url_elicitation;
 mod url_elicitation_required;
 
-use mcp_runtime::{Revision, ServerBuilder, testing::TestServer};
-use mcp_tests::support::{ClientRequests, answering};
-use serde_json::{Value, json};
-
-use crate::common::{LEGACY, serve};
+use crate::prelude::*;
 
 /// Every capability that a client can declare.
 fn everything() -> Value {

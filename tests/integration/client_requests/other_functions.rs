@@ -1,11 +1,10 @@
 //! Functions beside tools, resources and prompts cannot send requests to the client: what completes arguments, or lists
 //! instances.
 
-use mcp_runtime::{Completion, prelude::*, resource::ListedResource};
-use serde_json::{Value, json};
+use mcp_runtime::{Completion, resource::ListedResource};
 
 use super::{client, since};
-use crate::common::LEGACY;
+use crate::prelude::*;
 
 /// Asks the client, and returns why that fails.
 async fn ask(ctx: &Context) -> String {

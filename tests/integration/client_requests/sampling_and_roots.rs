@@ -1,16 +1,13 @@
 //! Sampling, roots, and several client requests at once.
 
 use mcp_runtime::{
-    Revision,
     client_request::{ClientRequestError, CreateMessage, SamplingMessage, SamplingTool, ToolChoice},
     content::Role,
-    prelude::*,
 };
-use serde_json::{Value, json};
 use tokio::join;
 
 use super::{client, everything, since};
-use crate::common::{failure, serve};
+use crate::prelude::*;
 
 /// Asks a model for a capital.
 #[mcp_tool]

@@ -1,10 +1,9 @@
 //! URL elicitation: which clients support it, its ids, and the completion notification.
 
-use mcp_runtime::{Revision, client_request::ClientRequestError, prelude::*};
-use serde_json::{Value, json};
+use mcp_runtime::client_request::ClientRequestError;
 
 use super::{client, since};
-use crate::common::{failure, refusal, serve};
+use crate::prelude::*;
 
 /// Connects an account.
 #[mcp_tool]

@@ -1,17 +1,9 @@
 //! `UrlElicitationRequired` errors: URLs that the user must visit before a call can succeed, as each client sees them.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
-
-use mcp_runtime::{
-    ProtocolError, Revision, ServerBuilder, client_request::UrlElicitation, prelude::*, testing::Reply,
-};
-use serde_json::{Value, json};
+use mcp_runtime::client_request::UrlElicitation;
 
 use super::{client, everything};
-use crate::common::{failure, refusal, serve};
+use crate::prelude::*;
 
 /// How many more visits are needed until the account is connected.
 #[derive(Clone, Default)]
@@ -148,7 +140,7 @@ async fn clients_of_2025_11_25_with_the_url_capability_get_the_error() {
 async fn every_other_client_gets_a_failed_result() {
     let forms = json!({ "elicitation": { "form": {} } });
     let mut server = serve(builder(1).0).answering(forms, |_, _| Ok(json!({ "action": "accept" })));
-    for revision in crate::common::LEGACY {
+    for revision in LEGACY {
         server = server.legacy(revision);
         let why = if revision < Revision::V2025_11_25 {
             "the client's revision of the protocol has no elicitation by URL"

@@ -1,47 +1,27 @@
 //! What a server declares of events, and how wrong declarations are reported.
 
-use mcp_runtime::{Revision, event, prelude::*, testing::TestServer};
-use serde_json::json;
+use mcp_runtime::event;
 
-use super::fixture::{Incident, builder, incident, incident_created, serve};
+use super::fixture::{Incident, builder, incident, incident_created};
+use crate::prelude::*;
 
 #[tokio::test]
-async fn events_are_declared_where_the_specification_and_where_older_clients_look() {
+async fn without_a_handle_events_are_declared_without_changes_of_the_list() {
     let server = TestServer::new(builder()).unwrap();
     let declared = server.capabilities().await;
     assert_eq!(declared["events"], json!({}));
     assert_eq!(declared["extensions"]["io.modelcontextprotocol/events"], json!({}));
-
-    let (server, _handle) = serve();
-    let declared = TestServer::of(&server).capabilities().await;
-    let changes = json!({ "listChanged": true });
-    assert_eq!(declared["events"], changes);
-    assert_eq!(declared["extensions"]["io.modelcontextprotocol/events"], changes);
 }
 
 #[tokio::test]
-async fn a_server_without_events_does_not_know_them_and_neither_do_older_revisions() {
+async fn a_server_without_events_does_not_know_them() {
     let without = TestServer::new(mcp_runtime::server!()).unwrap();
     assert!(without.capabilities().await.get("events").is_none());
     without.request("events/list", json!({})).await.expect_code(-32601);
-    for revision in Revision::ALL.iter().filter(|revision| **revision != Revision::LATEST) {
-        let server = TestServer::new(builder()).unwrap().legacy(*revision);
-        server.request("events/list", json!({})).await.expect_code(-32601);
-        let poll = json!({ "name": "incident.created" });
-        server.request("events/poll", poll).await.expect_code(-32601);
-    }
 }
 
 #[tokio::test]
-async fn a_client_that_asks_for_it_is_notified_of_changes_of_the_list() {
-    let (server, handle) = serve();
-    let client = TestServer::of(&server);
-    let filter = json!({ "eventsListChanged": true });
-    let mut changes = client.listen(filter.clone()).await;
-    handle.tools_changed();
-    handle.events_changed();
-    assert_eq!(changes.next().await["method"], "notifications/events/list_changed");
-
+async fn a_server_without_events_notifies_of_no_change_of_their_list() {
     let server = mcp_runtime::server!().build().unwrap();
     let handle = server.handle();
     let mut changes =
@@ -51,7 +31,7 @@ async fn a_client_that_asks_for_it_is_notified_of_changes_of_the_list() {
     assert_eq!(changes.next().await["method"], "notifications/tools/list_changed", "it has no events");
 }
 
-fn build_error(builder: mcp_runtime::ServerBuilder) -> String {
+fn build_error(builder: ServerBuilder) -> String {
     builder.build().unwrap_err().to_string()
 }
 

@@ -1,8 +1,8 @@
 //! A server with events, and a client that polls them.
 
-use mcp_runtime::{Principal, Server, ServerBuilder, ServerHandle, event, prelude::*};
-use mcp_tests::support::{Client, Transport};
-use serde_json::{Value, json};
+use mcp_runtime::event;
+
+use crate::prelude::*;
 
 #[mcp_type]
 #[derive(Debug, Clone)]
@@ -76,7 +76,7 @@ pub(super) fn serve() -> (Server, ServerHandle) {
 
 pub(super) async fn connect(server: &Server, transport: Transport) -> Client {
     let answers = |method: &str, _: &Value| panic!("the server requested {method}");
-    Client::connect(server, transport, mcp_runtime::Revision::LATEST, json!({}), answers).await
+    Client::connect(server, transport, Revision::LATEST, json!({}), answers).await
 }
 
 /// A client that polls one event.

@@ -1,12 +1,9 @@
 //! Events and the rest of a server: its state, its audit log.
 
-use std::sync::Mutex;
-
-use mcp_runtime::{event, prelude::*, testing::TestServer};
-use serde_json::{Value, json};
+use mcp_runtime::event;
 
 use super::fixture::{Incident, builder, incident};
-use crate::common::AuditLines;
+use crate::prelude::*;
 
 /// 32 bytes, for servers that share cursors.
 pub(super) const KEY: [u8; 32] = [

@@ -1,23 +1,11 @@
 //! What the extension defines, row by row, over every transport: the test makes the table of docs/conformance.md.
 
-use std::{
-    future::Future,
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{future::Future, pin::Pin};
 
-use mcp_runtime::{Principal, Revision, Server, ServerBuilder, event, prelude::*, testing::TestServer};
-use mcp_tests::{
-    programs::manifest_dir,
-    support::{Client, SUBSCRIPTION, Transport, soon},
-};
+use mcp_runtime::event;
+use mcp_tests::programs::manifest_dir;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider};
-use serde_json::{Value, json};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::{
@@ -26,7 +14,7 @@ use super::{
     },
     webhook::{Endpoint, secret},
 };
-use crate::common::AuditLines;
+use crate::prelude::*;
 
 const CREATED: &str = "incident.created";
 
@@ -84,9 +72,7 @@ fn rare(#[mcp(payload)] _incident: &Incident) {}
 
 /// A server whose callers over HTTP say who they are.
 fn with_callers(builder: ServerBuilder) -> Server {
-    let builder = builder.http(|http| {
-        http.caller(|parts| Some(Principal::new("test", parts.headers.get("x-user")?.to_str().ok()?)))
-    });
+    let builder = builder.http(|http| http.caller(x_user));
     builder.build().expect("a server")
 }
 
@@ -95,7 +81,7 @@ fn with_webhooks(limits: fn(event::EventLimits) -> event::EventLimits) -> Server
     with_callers(builder.limits(|all| all.events(|events| limits(events.webhooks_on_loopback()))))
 }
 
-async fn emit(server: &Server, title: &str, severity: u8) {
+pub(super) async fn emit(server: &Server, title: &str, severity: u8) {
     server.handle().emit::<incident_created>(&incident(title, severity)).id(title).await.expect("an id");
 }
 
@@ -105,8 +91,20 @@ async fn called_by(subject: &str, server: &Server, transport: Transport) -> Clie
     if transport == Transport::Stdio { client } else { client.calling_as(subject) }
 }
 
+/// The ids of the events in the result of a poll that has missed none.
+#[track_caller]
+pub(super) fn ids(polled: &Value) -> Vec<&str> {
+    assert_eq!(polled["truncated"], false, "{polled}");
+    polled["events"]
+        .as_array()
+        .expect("events")
+        .iter()
+        .filter_map(|event| event["eventId"].as_str())
+        .collect()
+}
+
 /// The `params` of the next message of the open stream, which is of that kind.
-async fn next(client: &mut Client, kind: &str) -> Value {
+pub(super) async fn next(client: &mut Client, kind: &str) -> Value {
     let message = client.next_message().await;
     assert_eq!(message["method"], format!("notifications/events/{kind}"), "{message}");
     assert_eq!(&message["params"]["_meta"], &json!({ SUBSCRIPTION: client.subscription() }), "{message}");
@@ -137,28 +135,56 @@ async fn declares_events(transport: Transport) {
 }
 
 async fn is_unknown_to_legacy_clients(transport: Transport) {
-    let (server, _handle) = serve();
-    let answers = |method: &str, _: &Value| panic!("the server requested {method}");
-    let mut client = Client::connect(&server, transport, Revision::V2025_11_25, json!({}), answers).await;
-    for method in ["events/list", "events/poll", "events/stream"] {
-        assert_eq!(error(&mut client, method, json!({ "name": CREATED })).await["code"], -32601);
+    for revision in LEGACY {
+        let (server, _handle) = serve();
+        let answers = |method: &str, _: &Value| panic!("the server requested {method}");
+        let mut client = Client::connect(&server, transport, revision, json!({}), answers).await;
+        for method in ["events/list", "events/poll", "events/stream"] {
+            let error = error(&mut client, method, json!({ "name": CREATED })).await;
+            assert_eq!(error["code"], -32601, "{revision}");
+        }
     }
 }
 
 async fn lists_fields(transport: Transport) {
     let (server, _handle) = serve();
-    let (events, pages) = connect(&server, transport).await.list("events/list", "events").await;
-    assert_eq!((events.len(), pages), (3, 1));
-    for (event, delivery) in
-        events.iter().zip([json!(["poll", "push"]), json!(["poll", "push"]), json!(["poll"])])
-    {
-        assert!(event["name"].is_string() && event["description"].is_string(), "{event}");
-        assert_eq!(event["delivery"], delivery);
-        assert_eq!(
-            (&event["inputSchema"]["type"], &event["payloadSchema"]["type"]),
-            (&json!("object"), &json!("object"))
-        );
-    }
+    let (entries, _) = connect(&server, transport).await.list("events/list", "events").await;
+    let names: Vec<_> = entries.iter().map(|event| event["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["incident.created", "incident.short", "reset"]);
+    assert_eq!(
+        entries[0],
+        json!({
+            "name": "incident.created",
+            "description": "A new incident was opened.",
+            "delivery": entries[0]["delivery"],
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "severity": {
+                        "type": "integer",
+                        "description": "The least severity",
+                        "default": 4,
+                        "minimum": 1,
+                        "maximum": 4
+                    }
+                }
+            },
+            "payloadSchema": {
+                "type": "object",
+                "properties": {
+                    "title": { "type": "string" },
+                    "severity": { "type": "integer", "description": "1 is the worst", "minimum": 0, "maximum": 255 }
+                },
+                "required": ["title", "severity"]
+            },
+            "_meta": { "team": "ops" }
+        }),
+        "{transport:?}"
+    );
+    assert!(entries[0]["delivery"].as_array().unwrap().contains(&json!("poll")));
+    assert_eq!(entries[2]["delivery"], json!(["poll"]));
+    let summary = &entries[1]["payloadSchema"]["properties"];
+    assert!(summary.get("seen_by").is_some() && summary.get("severity").is_none(), "{summary}");
 }
 
 async fn lists_pages(transport: Transport) {
@@ -186,15 +212,22 @@ async fn says_that_the_list_has_changed(transport: Transport) {
     let mut client = connect(&server, transport).await;
     let filter = json!({ "eventsListChanged": true });
     assert_eq!(client.listen(filter.clone()).await, filter);
+    handle.tools_changed();
     handle.events_changed();
     assert_eq!(client.next_message().await["method"], "notifications/events/list_changed");
 }
 
 async fn hides_events(transport: Transport) {
-    let server = with_callers(builder().lists(|lists| lists.visible(|_, item| item.name() != CREATED)));
-    let mut client = called_by("ada", &server, transport).await;
-    let (events, _) = client.list("events/list", "events").await;
-    assert_eq!(events.len(), 2, "{events:?}");
+    let server = with_callers(builder().lists(|lists| {
+        lists.visible(|caller, item| {
+            caller.is_some_and(|caller| caller.subject() == "ada") || item.name() != CREATED
+        })
+    }));
+    for (subject, visible) in [("ada", 3), ("bob", 2)] {
+        let mut client = called_by(subject, &server, transport).await;
+        assert_eq!(client.list("events/list", "events").await.0.len(), visible, "{subject}");
+    }
+    let mut client = called_by("bob", &server, transport).await;
     for method in ["events/poll", "events/stream", "events/subscribe"] {
         let error = error(&mut client, method, wanted("https://example.com/", CREATED)).await;
         assert_error(&error, -32023, &json!({ "kind": "event" }));
@@ -228,17 +261,28 @@ async fn needs_scopes(transport: Transport) {
 }
 
 async fn polls(transport: Transport) {
-    let (server, _handle) = serve();
-    let mut poller = Poller::begin(&server, transport, CREATED, json!({ "severity": 2 })).await;
-    for (title, severity) in [("one", 1), ("two", 4), ("three", 2)] {
-        emit(&server, title, severity).await;
-    }
-    let polled = poller.poll(json!({})).await;
-    assert_eq!(titles(&polled), ["one", "three"]);
+    let (server, handle) = serve();
+    emit(&server, "before", 1).await;
+    let mut bad = Poller::begin(&server, transport, CREATED, json!({ "severity": 2 })).await;
+    let mut all = Poller::begin(&server, transport, CREATED, json!({})).await;
+    let id = handle.emit::<incident_created>(&incident("minor", 3)).await.expect("an id");
+    handle.emit::<incident_created>(&incident("major", 1)).id("INC-1").await.expect("an id");
+    let polled = bad.poll(json!({})).await;
     let event = &polled["events"][0];
-    assert_eq!((&event["eventId"], &event["name"]), (&json!("one"), &json!(CREATED)));
-    assert!(event["timestamp"].as_str().is_some_and(|time| time.ends_with('Z')), "{event}");
-    assert_eq!(poller.titles().await, [""; 0]);
+    assert_eq!(ids(&polled), ["INC-1"]);
+    assert_eq!(
+        (&event["name"], &event["data"]),
+        (&json!(CREATED), &json!({ "title": "major", "severity": 1 }))
+    );
+    assert!(
+        event["timestamp"].as_str().is_some_and(|time| time.ends_with('Z') && time.contains('T')),
+        "{event}"
+    );
+    assert!(event.get("cursor").is_none() && polled["nextPollMs"] == 5000, "{polled}");
+    assert_eq!(ids(&all.poll(json!({})).await), [&id, "INC-1"]);
+    assert_eq!(bad.titles().await, [""; 0], "each event once");
+    emit(&server, "next", 1).await;
+    assert_eq!((bad.titles().await, all.titles().await), (vec!["next".to_owned()], vec!["next".to_owned()]));
 }
 
 async fn polls_wait(transport: Transport) {
@@ -251,7 +295,7 @@ async fn polls_wait(transport: Transport) {
         emit(&server, "wanted", 1).await;
     };
     let (polled, ()) = tokio::join!(poller.poll(json!({ "timeoutMs": 25_000 })), emitting);
-    assert_eq!(titles(&polled), ["wanted"]);
+    assert_eq!((titles(&polled), &polled["nextPollMs"]), (vec!["wanted".to_owned()], &json!(1000)));
     assert_eq!(poller.poll(json!({ "timeoutMs": 1 })).await["events"], json!([]));
 }
 
@@ -278,9 +322,12 @@ async fn polls_tell_of_gaps(transport: Transport) {
         emit(&server, title, 1).await;
     }
     let polled = poller.poll(json!({})).await;
-    assert_eq!((titles(&polled).len(), &polled["truncated"]), (2, &json!(true)));
-    let polled = poller.poll(json!({ "cursor": "nonsense" })).await;
-    assert_eq!((titles(&polled).len(), &polled["truncated"]), (0, &json!(true)));
+    assert_eq!((titles(&polled), &polled["truncated"]), (vec!["two".into(), "three".into()], &json!(true)));
+    assert_eq!(poller.poll(json!({})).await["truncated"], false);
+    for cursor in ["", "nonsense", "AAAA"] {
+        let polled = poller.poll(json!({ "cursor": cursor })).await;
+        assert_eq!((titles(&polled).len(), &polled["truncated"]), (0, &json!(true)), "{cursor}");
+    }
     assert_eq!(poller.poll(json!({})).await["truncated"], false);
 }
 
@@ -299,9 +346,12 @@ async fn polls_leave_out_old_events(transport: Transport) {
 async fn binds_cursors(transport: Transport) {
     let (server, _handle) = serve();
     let mut poller = Poller::begin(&server, transport, CREATED, json!({ "severity": 4 })).await;
+    emit(&server, "one", 1).await;
+    server.handle().emit::<incident_short>(&incident("one", 1)).await.expect("an id");
     let mut client = connect(&server, transport).await;
     for (name, arguments, truncated) in [
         (CREATED, json!({ "severity": 4 }), false),
+        (CREATED, json!({ "severity": 4.0 }), false),
         (CREATED, json!({ "severity": 3 }), true),
         (CREATED, json!({}), true),
         ("incident.short", json!({}), true),
@@ -309,7 +359,6 @@ async fn binds_cursors(transport: Transport) {
         let poll = json!({ "name": name, "arguments": arguments, "cursor": poller.cursor });
         assert_eq!(client.reply("events/poll", poll).await["truncated"], truncated, "{name} {arguments}");
     }
-    emit(&server, "one", 1).await;
     assert_eq!(poller.titles().await, ["one"]);
 }
 
@@ -329,31 +378,51 @@ async fn binds_cursors_to_callers(transport: Transport) {
 
 async fn streams(transport: Transport) {
     let (server, _handle) = serve();
+    emit(&server, "before", 1).await;
     let mut client = connect(&server, transport).await;
-    let active = client.stream_events(json!({ "name": CREATED, "arguments": { "severity": 2 } })).await;
+    let arguments = json!({ "severity": 2 });
+    let active = client.stream_events(json!({ "name": CREATED, "arguments": arguments })).await;
     assert_eq!((active["cursor"].is_string(), &active["truncated"]), (true, &json!(false)), "{active}");
     for (title, severity) in [("one", 1), ("other", 4), ("two", 2)] {
         emit(&server, title, severity).await;
     }
-    let event = next(&mut client, "event").await;
-    assert_eq!((&event["eventId"], &event["name"]), (&json!("one"), &json!(CREATED)), "{event}");
-    assert_eq!(event["data"], json!({ "title": "one", "severity": 1 }));
-    let poll = json!({ "name": CREATED, "arguments": { "severity": 2 }, "cursor": event["cursor"] });
-    let polled = connect(&server, transport).await.reply("events/poll", poll).await;
-    assert_eq!((titles(&polled), &polled["truncated"]), (vec!["two".to_owned()], &json!(false)));
-    assert_eq!(next(&mut client, "event").await["eventId"], "two");
+    let one = next(&mut client, "event").await;
+    assert_eq!((&one["eventId"], &one["name"]), (&json!("one"), &json!(CREATED)), "{one}");
+    assert_eq!(one["data"], json!({ "title": "one", "severity": 1 }));
+    assert!(one["timestamp"].as_str().is_some_and(|time| time.ends_with('Z')), "{one}");
+    let two = next(&mut client, "event").await;
+    assert_eq!(two["eventId"], "two");
+    let mut poller = connect(&server, transport).await;
+    for (event, after) in [(active, &["one", "two"][..]), (one, &["two"]), (two, &[])] {
+        let poll = json!({ "name": CREATED, "arguments": arguments, "cursor": event["cursor"] });
+        assert_eq!(ids(&poller.reply("events/poll", poll).await), after);
+    }
 }
 
 async fn streams_continue(transport: Transport) {
     let (server, _handle) = serve();
     let poller = Poller::begin(&server, transport, CREATED, json!({})).await;
     emit(&server, "one", 1).await;
+    let of_a_poll = json!({ "name": CREATED, "arguments": {}, "cursor": poller.cursor });
     let mut client = connect(&server, transport).await;
-    let params = json!({ "name": CREATED, "arguments": {}, "cursor": poller.cursor });
-    assert_eq!(client.stream_events(params).await["truncated"], false);
-    assert_eq!(next(&mut client, "event").await["eventId"], "one");
-    let mut lost = connect(&server, transport).await;
-    assert_eq!(lost.stream_events(json!({ "name": CREATED, "cursor": "nonsense" })).await["truncated"], true);
+    assert_eq!(client.stream_events(of_a_poll.clone()).await["truncated"], false);
+    let one = next(&mut client, "event").await;
+    assert_eq!(one["eventId"], "one");
+    emit(&server, "two", 1).await;
+    let mut again = connect(&server, transport).await;
+    let of_an_event = json!({ "name": CREATED, "cursor": one["cursor"] });
+    assert_eq!(again.stream_events(of_an_event).await["truncated"], false);
+    assert_eq!(next(&mut again, "event").await["eventId"], "two");
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let mut aged = of_a_poll;
+    aged["maxAgeMs"] = 1.into();
+    for params in [aged, json!({ "name": CREATED, "cursor": "nonsense" })] {
+        let mut lost = connect(&server, transport).await;
+        assert_eq!(lost.stream_events(params).await["truncated"], true);
+        emit(&server, "three", 1).await;
+        assert_eq!(next(&mut lost, "event").await["eventId"], "three");
+    }
+    assert_eq!(next(&mut again, "event").await["eventId"], "three");
 }
 
 async fn streams_have_heartbeats(transport: Transport) {
@@ -386,17 +455,14 @@ async fn streams_have_heartbeats(transport: Transport) {
 async fn streams_tell_of_errors(transport: Transport) {
     let (server, handle) = serve();
     let mut client = connect(&server, transport).await;
-    client.stream_events(json!({ "name": "incident.short" })).await;
-    for title in ["broken", "fine"] {
+    client.stream_events(json!({ "name": "incident.short", "arguments": { "only": "n" } })).await;
+    for title in ["broken", "other", "fine"] {
         handle.emit::<incident_short>(&incident(title, 1)).await.expect("an id");
     }
     assert_eq!(next(&mut client, "active").await["truncated"], true);
-    let failed = next(&mut client, "error").await;
-    assert!(
-        failed["error"]["message"].as_str().is_some_and(|text| text.contains("directory is down")),
-        "{failed}"
-    );
-    assert_eq!(next(&mut client, "event").await["data"]["title"], "fine");
+    let error = next(&mut client, "error").await["error"].clone();
+    assert_eq!((&error["code"], &error["message"]), (&json!(-32603), &json!("the directory is down")));
+    assert_eq!(next(&mut client, "event").await["data"], json!({ "title": "fine", "seen_by": null }));
 }
 
 async fn streams_are_terminated(transport: Transport) {

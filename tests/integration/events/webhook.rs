@@ -1,22 +1,13 @@
 //! Webhooks: who may subscribe an endpoint, what it gets, when it gets it again, and what it cannot make the server do.
 
-use std::{
-    collections::VecDeque,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::{Duration, SystemTime},
-};
+use std::{collections::VecDeque, time::SystemTime};
 
 use axum::{body::Bytes, http::HeaderMap};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use mcp_runtime::{Principal, Server, ServerHandle, auth::ApiKeys, event, prelude::*};
-use mcp_tests::support::{BreakableStore, HttpRequest, HttpServer, serve_router, server_key, soon, within};
+use mcp_runtime::{auth::ApiKeys, event};
 use ring::hmac;
-use serde_json::{Value, json};
 
-use crate::common::{AuditLines, PrintedText};
+use crate::prelude::*;
 
 /// A note
 #[mcp_type]
@@ -134,7 +125,7 @@ pub(super) async fn running() -> Running {
     start(builder.limits(|limits| limits.events(|events| events.webhooks_on_loopback()))).await
 }
 
-pub(super) async fn start(builder: mcp_runtime::ServerBuilder) -> Running {
+pub(super) async fn start(builder: ServerBuilder) -> Running {
     let builder = builder.http(|http| {
         http.caller(|parts| {
             let name = parts.headers.get("x-user")?.to_str().ok()?;
@@ -171,323 +162,306 @@ pub(super) fn subscription(url: &str, secret: &str) -> Value {
 
 #[tokio::test]
 async fn an_endpoint_that_repeats_the_challenge_gets_the_events_of_its_subscription_signed() {
-    within(async {
-        let (server, endpoint) = (running().await, Endpoint::start().await);
-        let listed = server.request("ada", "events/list", json!({})).await;
-        assert!(listed["result"]["events"][0]["delivery"].as_array().unwrap().contains(&json!("webhook")), "{listed}");
-        let reply = server.subscribe("ada", &endpoint.url).await;
-        let result = &reply["result"];
-        let id = result["id"].as_str().expect("an id");
-        assert!(id.starts_with("sub_") && result["cursor"].is_string() && result["truncated"] == json!(false), "{reply}");
-        assert!(result["refreshBefore"].as_str().is_some_and(|time| time.ends_with('Z')), "{reply}");
-        for (number, text) in [("1", "green tea"), ("2", "coffee"), ("3", "black tea")] {
-            server.emit(number, text).await;
-        }
-        assert!(soon(|| endpoint.events().len() == 2).await, "{:?}", endpoint.events());
-        for message in endpoint.messages() {
-            assert!(message.is_signed_by(&secret(1)) && !message.is_signed_by(&secret(2)));
-            assert_eq!((message.header("x-mcp-subscription-id"), message.header("content-type")), (id, "application/json"));
-            let body = message.json();
-            let message_id = body.get("eventId").and_then(Value::as_str);
-            match message_id {
-                Some(event) => {
-                    assert_eq!(message.header("webhook-id"), event);
-                    assert_eq!((&body["name"], body["cursor"].is_string()), (&json!("note.added"), true));
-                    assert!(body["data"]["text"].as_str().unwrap().contains("tea"));
-                }
-                None => assert!(message.header("webhook-id").starts_with("msg_verification_")),
+    let (server, endpoint) = (running().await, Endpoint::start().await);
+    let listed = server.request("ada", "events/list", json!({})).await;
+    assert!(
+        listed["result"]["events"][0]["delivery"].as_array().unwrap().contains(&json!("webhook")),
+        "{listed}"
+    );
+    let reply = server.subscribe("ada", &endpoint.url).await;
+    let result = &reply["result"];
+    let id = result["id"].as_str().expect("an id");
+    assert!(
+        id.starts_with("sub_") && result["cursor"].is_string() && result["truncated"] == json!(false),
+        "{reply}"
+    );
+    assert!(result["refreshBefore"].as_str().is_some_and(|time| time.ends_with('Z')), "{reply}");
+    for (number, text) in [("1", "green tea"), ("2", "coffee"), ("3", "black tea")] {
+        server.emit(number, text).await;
+    }
+    assert!(soon(|| endpoint.events().len() == 2).await, "{:?}", endpoint.events());
+    for message in endpoint.messages() {
+        assert!(message.is_signed_by(&secret(1)) && !message.is_signed_by(&secret(2)));
+        assert_eq!(
+            (message.header("x-mcp-subscription-id"), message.header("content-type")),
+            (id, "application/json")
+        );
+        let body = message.json();
+        let message_id = body.get("eventId").and_then(Value::as_str);
+        match message_id {
+            Some(event) => {
+                assert_eq!(message.header("webhook-id"), event);
+                assert_eq!((&body["name"], body["cursor"].is_string()), (&json!("note.added"), true));
+                assert!(body["data"]["text"].as_str().unwrap().contains("tea"));
             }
+            None => assert!(message.header("webhook-id").starts_with("msg_verification_")),
         }
-        // the same subscription is renewed, and its endpoint not verified again
-        let renewed = server.subscribe("ada", &endpoint.url).await;
-        let status = &renewed["result"]["deliveryStatus"];
-        assert_eq!((renewed["result"]["id"].as_str(), &status["active"], &status["lastError"]), (Some(id), &json!(true), &Value::Null));
-        assert!(status["lastDeliveryAt"].is_string(), "{renewed}");
-        assert_eq!(endpoint.controls().len(), 1);
-        // another principal has another subscription, and its own challenge
-        let other = server.subscribe("bob", &endpoint.url).await;
-        assert_ne!(other["result"]["id"].as_str(), Some(id));
-        assert_eq!(endpoint.controls().len(), 2);
-        let key = json!({ "name": "note.added", "arguments": { "word": "tea" }, "delivery": { "url": endpoint.url } });
-        let ended = server.request("ada", "events/unsubscribe", key.clone()).await;
-        assert!(ended["result"].is_object(), "{ended}");
-        let again = server.request("ada", "events/unsubscribe", key).await;
-        assert_eq!(again["error"]["data"]["kind"], "subscription", "{again}");
-        server.emit("4", "white tea").await;
-        assert!(soon(|| endpoint.events().len() >= 3).await);
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        assert_eq!(endpoint.events().iter().filter(|event| *event == "4").count(), 1, "only bob's");
-    })
-    .await;
+    }
+    // the same subscription is renewed, and its endpoint not verified again
+    let renewed = server.subscribe("ada", &endpoint.url).await;
+    let status = &renewed["result"]["deliveryStatus"];
+    assert_eq!(
+        (renewed["result"]["id"].as_str(), &status["active"], &status["lastError"]),
+        (Some(id), &json!(true), &Value::Null)
+    );
+    assert!(status["lastDeliveryAt"].is_string(), "{renewed}");
+    assert_eq!(endpoint.controls().len(), 1);
+    // another principal has another subscription, and its own challenge
+    let other = server.subscribe("bob", &endpoint.url).await;
+    assert_ne!(other["result"]["id"].as_str(), Some(id));
+    assert_eq!(endpoint.controls().len(), 2);
+    let key =
+        json!({ "name": "note.added", "arguments": { "word": "tea" }, "delivery": { "url": endpoint.url } });
+    let ended = server.request("ada", "events/unsubscribe", key.clone()).await;
+    assert!(ended["result"].is_object(), "{ended}");
+    let again = server.request("ada", "events/unsubscribe", key).await;
+    assert_eq!(again["error"]["data"]["kind"], "subscription", "{again}");
+    server.emit("4", "white tea").await;
+    assert!(soon(|| endpoint.events().len() >= 3).await);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(endpoint.events().iter().filter(|event| *event == "4").count(), 1, "only bob's");
 }
 
 #[tokio::test]
 async fn the_audit_log_names_the_event_and_the_arguments_of_a_subscription_by_webhook() {
-    within(async {
-        let lines = AuditLines::default();
-        let builder = Server::builder("notes", "1").add(event::of::<note_added>()).audit(lines.sink());
-        let limits = |events: event::EventLimits| events.webhooks_on_loopback();
-        let server = start(builder.limits(|limited| limited.events(limits))).await;
-        let endpoint = Endpoint::start().await;
-        let mut wanted = subscription(&endpoint.url, &secret(1));
-        wanted["arguments"] = json!({ "word": "tea" });
-        for method in ["events/subscribe", "events/unsubscribe"] {
-            let reply = server.request("ada", method, wanted.clone()).await;
-            assert!(reply["result"].is_object(), "{reply}");
-        }
-        assert!(soon(|| lines.0.lock().unwrap().len() >= 2).await);
-        let lines = lines.0.lock().unwrap();
-        for (line, method) in lines.iter().zip(["events/subscribe", "events/unsubscribe"]) {
-            let line: Value = serde_json::from_str(line).unwrap();
-            assert_eq!((&line["method"], &line["item"]), (&json!(method), &json!("note.added")), "{line}");
-            assert_eq!(line["arguments"], json!(["word"]), "{line}");
-        }
-    })
-    .await;
+    let lines = AuditLines::default();
+    let builder = Server::builder("notes", "1").add(event::of::<note_added>()).audit(lines.sink());
+    let limits = |events: event::EventLimits| events.webhooks_on_loopback();
+    let server = start(builder.limits(|limited| limited.events(limits))).await;
+    let endpoint = Endpoint::start().await;
+    let mut wanted = subscription(&endpoint.url, &secret(1));
+    wanted["arguments"] = json!({ "word": "tea" });
+    for method in ["events/subscribe", "events/unsubscribe"] {
+        let reply = server.request("ada", method, wanted.clone()).await;
+        assert!(reply["result"].is_object(), "{reply}");
+    }
+    assert!(soon(|| lines.0.lock().unwrap().len() >= 2).await);
+    let lines = lines.0.lock().unwrap();
+    for (line, method) in lines.iter().zip(["events/subscribe", "events/unsubscribe"]) {
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert_eq!((&line["method"], &line["item"]), (&json!(method), &json!("note.added")), "{line}");
+        assert_eq!(line["arguments"], json!(["word"]), "{line}");
+    }
 }
 
 #[tokio::test]
 async fn urls_and_secrets_that_are_not_allowed_are_refused_before_anything_is_sent() {
-    within(async {
-        // as it is outside of tests
-        let server = start(Server::builder("notes", "1").add(event::of::<note_added>())).await;
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let port = listener.local_addr().unwrap().port();
-        for url in [
-            "http://example.com/hook".into(),
-            format!("http://127.0.0.1:{port}/"),
-            format!("https://127.0.0.1:{port}/"),
-            format!("https://localhost:{port}/"),
-            format!("https://LOCALHOST.:{port}/"),
-            format!("https://2130706433:{port}/"),
-            format!("https://0x7f.1:{port}/"),
-            format!("https://0177.0.0.1:{port}/"),
-            format!("https://017700000001:{port}/"),
-            format!("https://127.1:{port}/"),
-            format!("https://0:{port}/"),
-            format!("https://0.0.0.0:{port}/"),
-            format!("https://[::]:{port}/"),
-            format!("https://[0:0:0:0:0:ffff:7f00:1]:{port}/"),
-            format!("https://[64:ff9b::7f00:1]:{port}/"),
-            format!("https://%6c%6f%63alhost:{port}/"),
-            "https://192.168.1.1/".into(),
-            "https://100.64.0.1/".into(),
-            "https://[fe80::1]/".into(),
-            format!("https://[::1]:{port}/"),
-            format!("https://[::ffff:127.0.0.1]:{port}/"),
-            "https://10.0.0.1/".into(),
-            "https://169.254.169.254/latest/meta-data/".into(),
-            "https://[fd00::1]/".into(),
-            "https://ada:secret@example.com/".into(),
-            "https://example.com/#a".into(),
-            format!("https://example.com/{}", "a".repeat(3000)),
-            "file:///etc/passwd".into(),
-            "not a url".into(),
-        ] {
-            let refused = server.subscribe("ada", &url).await;
-            assert_eq!(refused["error"]["code"], -32602, "{url}: {refused}");
-        }
-        for secret in ["", "whsec_", "whsec_c2hvcnQ=", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"] {
-            let refused = server
-                .request("ada", "events/subscribe", subscription("https://example.com/hook", secret))
-                .await;
-            assert_eq!(refused["error"]["code"], -32602, "{secret}: {refused}");
-            assert!(!refused.to_string().contains("LaLaSw"));
-        }
-        assert!(listener.accept().is_err(), "it was connected to");
-        // a webhook needs a principal
-        let anonymous =
-            HttpRequest::modern(1, "events/subscribe", subscription("https://example.com/hook", &secret(1)));
-        let refused = anonymous.send(server.http.address).await.json();
-        assert_eq!(refused["error"]["code"], -32024, "{refused}");
-        let open = Server::builder("notes", "1").add(event::of::<note_added>());
-        let open = HttpServer::start(open).await;
-        let listed = HttpRequest::modern(1, "events/list", json!({})).send(open.address).await.json();
-        assert_eq!(listed["result"]["events"][0]["delivery"], json!(["poll", "push"]));
-        for method in ["events/subscribe", "events/unsubscribe"] {
-            let params = subscription("https://example.com/hook", &secret(1));
-            let refused = HttpRequest::modern(1, method, params).send(open.address).await.json();
-            assert_eq!(refused["error"]["code"], -32024, "{method}: {refused}");
-        }
-    })
-    .await;
+    // as it is outside of tests
+    let server = start(Server::builder("notes", "1").add(event::of::<note_added>())).await;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    for url in [
+        "http://example.com/hook".into(),
+        format!("http://127.0.0.1:{port}/"),
+        format!("https://127.0.0.1:{port}/"),
+        format!("https://localhost:{port}/"),
+        format!("https://LOCALHOST.:{port}/"),
+        format!("https://2130706433:{port}/"),
+        format!("https://0x7f.1:{port}/"),
+        format!("https://0177.0.0.1:{port}/"),
+        format!("https://017700000001:{port}/"),
+        format!("https://127.1:{port}/"),
+        format!("https://0:{port}/"),
+        format!("https://0.0.0.0:{port}/"),
+        format!("https://[::]:{port}/"),
+        format!("https://[0:0:0:0:0:ffff:7f00:1]:{port}/"),
+        format!("https://[64:ff9b::7f00:1]:{port}/"),
+        format!("https://%6c%6f%63alhost:{port}/"),
+        "https://192.168.1.1/".into(),
+        "https://100.64.0.1/".into(),
+        "https://[fe80::1]/".into(),
+        format!("https://[::1]:{port}/"),
+        format!("https://[::ffff:127.0.0.1]:{port}/"),
+        "https://10.0.0.1/".into(),
+        "https://169.254.169.254/latest/meta-data/".into(),
+        "https://[fd00::1]/".into(),
+        "https://ada:secret@example.com/".into(),
+        "https://example.com/#a".into(),
+        format!("https://example.com/{}", "a".repeat(3000)),
+        "file:///etc/passwd".into(),
+        "not a url".into(),
+    ] {
+        let refused = server.subscribe("ada", &url).await;
+        assert_eq!(refused["error"]["code"], -32602, "{url}: {refused}");
+    }
+    for secret in ["", "whsec_", "whsec_c2hvcnQ=", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"] {
+        let refused =
+            server.request("ada", "events/subscribe", subscription("https://example.com/hook", secret)).await;
+        assert_eq!(refused["error"]["code"], -32602, "{secret}: {refused}");
+        assert!(!refused.to_string().contains("LaLaSw"));
+    }
+    assert!(listener.accept().is_err(), "it was connected to");
+    // a webhook needs a principal
+    let anonymous =
+        HttpRequest::modern(1, "events/subscribe", subscription("https://example.com/hook", &secret(1)));
+    let refused = anonymous.send(server.http.address).await.json();
+    assert_eq!(refused["error"]["code"], -32024, "{refused}");
+    let open = Server::builder("notes", "1").add(event::of::<note_added>());
+    let open = HttpServer::start(open).await;
+    let listed = HttpRequest::modern(1, "events/list", json!({})).send(open.address).await.json();
+    assert_eq!(listed["result"]["events"][0]["delivery"], json!(["poll", "push"]));
+    for method in ["events/subscribe", "events/unsubscribe"] {
+        let params = subscription("https://example.com/hook", &secret(1));
+        let refused = HttpRequest::modern(1, method, params).send(open.address).await.json();
+        assert_eq!(refused["error"]["code"], -32024, "{method}: {refused}");
+    }
 }
 
 #[tokio::test]
 async fn an_endpoint_that_does_not_repeat_the_challenge_gets_nothing_else() {
-    within(async {
-        let server = running().await;
-        let reason = |reply: &Value| reply["error"]["data"]["reason"].as_str().map(str::to_owned);
-        let requests = Arc::new(Mutex::new(Vec::new()));
-        for (status, answer, expected) in [
-            (200, "{\"challenge\":\"guessed\"}", "challenge_failed"),
-            (200, "hello", "challenge_failed"),
-            (404, "", "challenge_failed"),
-            (302, "", "challenge_failed"),
-            (500, "", "challenge_failed"),
-        ] {
-            let seen = requests.clone();
-            let app = axum::Router::new().fallback(move |uri: axum::http::Uri| {
-                seen.lock().unwrap().push(uri.path().to_owned());
-                async move {
-                    let response =
-                        axum::http::Response::builder().status(status).header("location", "/elsewhere");
-                    response.body(axum::body::Body::from(answer)).unwrap()
-                }
-            });
-            let url = format!("http://{}/hook", serve_router(app).await);
-            let refused = server.subscribe("ada", &url).await;
-            assert_eq!(reason(&refused).as_deref(), Some(expected), "{status} {answer}: {refused}");
-            assert!(!refused.to_string().contains("hello"), "what it answers is not passed on");
-        }
-        server.emit("1", "tea").await;
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        assert_eq!(*requests.lock().unwrap(), ["/hook"; 5], "a challenge each, and no redirect");
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}/", free.local_addr().unwrap());
-        drop(free);
-        assert_eq!(reason(&server.subscribe("ada", &url).await).as_deref(), Some("connection_refused"));
-    })
-    .await;
+    let server = running().await;
+    let reason = |reply: &Value| reply["error"]["data"]["reason"].as_str().map(str::to_owned);
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    for (status, answer, expected) in [
+        (200, "{\"challenge\":\"guessed\"}", "challenge_failed"),
+        (200, "hello", "challenge_failed"),
+        (404, "", "challenge_failed"),
+        (302, "", "challenge_failed"),
+        (500, "", "challenge_failed"),
+    ] {
+        let seen = requests.clone();
+        let app = axum::Router::new().fallback(move |uri: axum::http::Uri| {
+            seen.lock().unwrap().push(uri.path().to_owned());
+            async move {
+                let response =
+                    axum::http::Response::builder().status(status).header("location", "/elsewhere");
+                response.body(axum::body::Body::from(answer)).unwrap()
+            }
+        });
+        let url = format!("http://{}/hook", serve_router(app).await);
+        let refused = server.subscribe("ada", &url).await;
+        assert_eq!(reason(&refused).as_deref(), Some(expected), "{status} {answer}: {refused}");
+        assert!(!refused.to_string().contains("hello"), "what it answers is not passed on");
+    }
+    server.emit("1", "tea").await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(*requests.lock().unwrap(), ["/hook"; 5], "a challenge each, and no redirect");
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", free.local_addr().unwrap());
+    drop(free);
+    assert_eq!(reason(&server.subscribe("ada", &url).await).as_deref(), Some("connection_refused"));
 }
 
 #[tokio::test]
 async fn what_was_not_accepted_comes_again_and_holds_up_neither_other_events_nor_other_endpoints() {
-    within(async {
-        let (server, failing, other) = (running().await, Endpoint::start().await, Endpoint::start().await);
-        server.subscribe("ada", &failing.url).await;
-        server.subscribe("bob", &other.url).await;
-        failing.statuses.lock().unwrap().extend([503]);
-        server.emit("1", "tea").await;
-        server.emit("2", "tea").await;
-        assert!(soon(|| failing.events().len() >= 2 && other.events().len() == 2).await);
-        let status = server.subscribe("ada", &failing.url).await;
-        assert!(status["result"]["deliveryStatus"]["active"] == json!(true), "{status}");
-        // the first pause is some seconds long
-        assert!(soon(|| failing.events().len() == 3).await, "{:?}", failing.events());
-        let mut events = failing.events();
-        events.sort();
-        assert!(events == ["1", "1", "2"] || events == ["1", "2", "2"], "{events:?}");
-        let messages = failing.messages();
-        let of =
-            |id: &str| messages.iter().filter(|message| message.json()["eventId"] == id).collect::<Vec<_>>();
-        let again = if of("1").len() == 2 { of("1") } else { of("2") };
-        assert_eq!(again[0].header("webhook-id"), again[1].header("webhook-id"));
-        assert_ne!(
-            again[0].header("webhook-timestamp"),
-            again[1].header("webhook-timestamp"),
-            "each attempt has its time"
-        );
-        assert!(again[1].is_signed_by(&secret(1)));
-        assert!(failing.controls().iter().all(|control| control["type"] != "gap"), "nothing was lost");
-    })
-    .await;
+    let (server, failing, other) = (running().await, Endpoint::start().await, Endpoint::start().await);
+    server.subscribe("ada", &failing.url).await;
+    server.subscribe("bob", &other.url).await;
+    failing.statuses.lock().unwrap().extend([503]);
+    server.emit("1", "tea").await;
+    server.emit("2", "tea").await;
+    assert!(soon(|| failing.events().len() >= 2 && other.events().len() == 2).await);
+    let status = server.subscribe("ada", &failing.url).await;
+    assert!(status["result"]["deliveryStatus"]["active"] == json!(true), "{status}");
+    // the first pause is some seconds long
+    assert!(soon(|| failing.events().len() == 3).await, "{:?}", failing.events());
+    let mut events = failing.events();
+    events.sort();
+    assert!(events == ["1", "1", "2"] || events == ["1", "2", "2"], "{events:?}");
+    let messages = failing.messages();
+    let of = |id: &str| messages.iter().filter(|message| message.json()["eventId"] == id).collect::<Vec<_>>();
+    let again = if of("1").len() == 2 { of("1") } else { of("2") };
+    assert_eq!(again[0].header("webhook-id"), again[1].header("webhook-id"));
+    assert_ne!(
+        again[0].header("webhook-timestamp"),
+        again[1].header("webhook-timestamp"),
+        "each attempt has its time"
+    );
+    assert!(again[1].is_signed_by(&secret(1)));
+    assert!(failing.controls().iter().all(|control| control["type"] != "gap"), "nothing was lost");
 }
 
 #[tokio::test]
 async fn what_is_refused_for_good_is_not_sent_again_and_what_is_too_large_is_a_gap() {
-    within(async {
-        let (server, endpoint) = (running().await, Endpoint::start().await);
-        server.subscribe("ada", &endpoint.url).await;
-        endpoint.statuses.lock().unwrap().extend([410]);
-        server.emit("gone", "tea").await;
-        assert!(soon(|| endpoint.events().len() == 1).await);
-        let largest = "tea".to_owned() + &"x".repeat((256 << 10) - 40);
-        server.emit("large", &largest).await;
-        server.emit("2", "tea").await;
-        let has_gap = || endpoint.controls().iter().any(|control| control["type"] == "gap");
-        assert!(
-            soon(|| has_gap() && endpoint.events() == ["gone", "2"]).await,
-            "{:?} {:?}",
-            endpoint.events(),
-            endpoint.controls()
-        );
-        let gap = endpoint.messages().into_iter().find(|message| message.json()["type"] == "gap").unwrap();
-        assert!(gap.header("webhook-id").starts_with("msg_gap_") && gap.is_signed_by(&secret(1)));
-        assert!(gap.json()["cursor"].is_string());
-        let renewed = server.subscribe("ada", &endpoint.url).await;
-        assert_eq!(renewed["result"]["truncated"], true, "{renewed}");
-        let renewed = server.subscribe("ada", &endpoint.url).await;
-        assert_eq!(renewed["result"]["truncated"], false, "it was said");
-    })
-    .await;
+    let (server, endpoint) = (running().await, Endpoint::start().await);
+    server.subscribe("ada", &endpoint.url).await;
+    endpoint.statuses.lock().unwrap().extend([410]);
+    server.emit("gone", "tea").await;
+    assert!(soon(|| endpoint.events().len() == 1).await);
+    let largest = "tea".to_owned() + &"x".repeat((256 << 10) - 40);
+    server.emit("large", &largest).await;
+    server.emit("2", "tea").await;
+    let has_gap = || endpoint.controls().iter().any(|control| control["type"] == "gap");
+    assert!(
+        soon(|| has_gap() && endpoint.events() == ["gone", "2"]).await,
+        "{:?} {:?}",
+        endpoint.events(),
+        endpoint.controls()
+    );
+    let gap = endpoint.messages().into_iter().find(|message| message.json()["type"] == "gap").unwrap();
+    assert!(gap.header("webhook-id").starts_with("msg_gap_") && gap.is_signed_by(&secret(1)));
+    assert!(gap.json()["cursor"].is_string());
+    let renewed = server.subscribe("ada", &endpoint.url).await;
+    assert_eq!(renewed["result"]["truncated"], true, "{renewed}");
+    let renewed = server.subscribe("ada", &endpoint.url).await;
+    assert_eq!(renewed["result"]["truncated"], false, "it was said");
 }
 
 #[tokio::test]
 async fn a_new_secret_signs_besides_the_old_one_and_a_lifetime_is_not_longer_than_the_authentication() {
-    within(async {
-        let (server, endpoint) = (running().await, Endpoint::start().await);
-        server.subscribe("ada", &endpoint.url).await;
-        server.request("ada", "events/subscribe", subscription(&endpoint.url, &secret(2))).await;
-        server.emit("1", "tea").await;
-        assert!(soon(|| endpoint.events().len() == 1).await);
-        let message = endpoint.messages().pop().unwrap();
-        assert!(message.is_signed_by(&secret(1)) && message.is_signed_by(&secret(2)));
-        let before = SystemTime::now();
-        for (user, header, seconds) in [("eve", "x-none", 120), ("eve", "x-soon", 90)] {
-            let request = HttpRequest::modern(1, "events/subscribe", subscription(&endpoint.url, &secret(1)));
-            let reply =
-                request.header("X-User", user).header(header, "1").send(server.http.address).await.json();
-            let granted = reply["result"]["refreshBefore"].as_str().expect("a time");
-            let granted: chrono::DateTime<chrono::Utc> = granted.parse().expect("a time");
-            let granted = Duration::from_secs(granted.timestamp().unsigned_abs());
-            let before = before.duration_since(SystemTime::UNIX_EPOCH).unwrap();
-            assert!(granted < before + Duration::from_secs(seconds + 10), "{header}: {granted:?}");
-        }
-    })
-    .await;
+    let (server, endpoint) = (running().await, Endpoint::start().await);
+    server.subscribe("ada", &endpoint.url).await;
+    server.request("ada", "events/subscribe", subscription(&endpoint.url, &secret(2))).await;
+    server.emit("1", "tea").await;
+    assert!(soon(|| endpoint.events().len() == 1).await);
+    let message = endpoint.messages().pop().unwrap();
+    assert!(message.is_signed_by(&secret(1)) && message.is_signed_by(&secret(2)));
+    let before = SystemTime::now();
+    for (user, header, seconds) in [("eve", "x-none", 120), ("eve", "x-soon", 90)] {
+        let request = HttpRequest::modern(1, "events/subscribe", subscription(&endpoint.url, &secret(1)));
+        let reply = request.header("X-User", user).header(header, "1").send(server.http.address).await.json();
+        let granted = reply["result"]["refreshBefore"].as_str().expect("a time");
+        let granted: chrono::DateTime<chrono::Utc> = granted.parse().expect("a time");
+        let granted = Duration::from_secs(granted.timestamp().unsigned_abs());
+        let before = before.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        assert!(granted < before + Duration::from_secs(seconds + 10), "{header}: {granted:?}");
+    }
 }
 
 #[tokio::test]
 async fn a_principal_that_loses_access_is_told_that_its_subscription_has_ended() {
-    within(async {
-        let may_see = Arc::new(std::sync::atomic::AtomicBool::new(true));
-        let seen = may_see.clone();
-        let builder = Server::builder("notes", "1")
-            .add(event::of::<note_added>())
-            .limits(|limits| limits.events(|events| events.webhooks_on_loopback()))
-            .lists(|lists| lists.visible(move |_, _| seen.load(Ordering::SeqCst)));
-        let (server, endpoint) = (start(builder).await, Endpoint::start().await);
-        server.subscribe("ada", &endpoint.url).await;
-        may_see.store(false, Ordering::SeqCst);
-        server.emit("1", "tea").await;
-        assert!(soon(|| endpoint.controls().len() == 2).await, "{:?}", endpoint.controls());
-        let ended = &endpoint.controls()[1];
-        assert_eq!((&ended["type"], &ended["error"]["code"]), (&json!("terminated"), &json!(-32024)));
-        assert!(endpoint.events().is_empty());
-        may_see.store(true, Ordering::SeqCst);
-        let again = server.subscribe("ada", &endpoint.url).await;
-        assert_eq!(again["result"].get("deliveryStatus"), None, "it is a new one");
-    })
-    .await;
+    let may_see = Arc::new(AtomicBool::new(true));
+    let seen = may_see.clone();
+    let builder = Server::builder("notes", "1")
+        .add(event::of::<note_added>())
+        .limits(|limits| limits.events(|events| events.webhooks_on_loopback()))
+        .lists(|lists| lists.visible(move |_, _| seen.load(Ordering::SeqCst)));
+    let (server, endpoint) = (start(builder).await, Endpoint::start().await);
+    server.subscribe("ada", &endpoint.url).await;
+    may_see.store(false, Ordering::SeqCst);
+    server.emit("1", "tea").await;
+    assert!(soon(|| endpoint.controls().len() == 2).await, "{:?}", endpoint.controls());
+    let ended = &endpoint.controls()[1];
+    assert_eq!((&ended["type"], &ended["error"]["code"]), (&json!("terminated"), &json!(-32024)));
+    assert!(endpoint.events().is_empty());
+    may_see.store(true, Ordering::SeqCst);
+    let again = server.subscribe("ada", &endpoint.url).await;
+    assert_eq!(again["result"].get("deliveryStatus"), None, "it is a new one");
 }
 
 #[tokio::test]
 async fn one_principal_has_half_of_the_subscriptions() {
-    within(async {
-        let builder = Server::builder("notes", "1").add(event::of::<note_added>());
-        let limits = |events: event::EventLimits| events.webhooks_on_loopback().max_webhooks(4);
-        let (server, endpoint) = (start(builder.limits(|l| l.events(limits))).await, Endpoint::start().await);
-        let subscribe = async |user: &str, word: &str| {
-            let mut params = subscription(&endpoint.url, &secret(1));
-            params["arguments"]["word"] = word.into();
-            server.request(user, "events/subscribe", params).await
-        };
-        for word in ["a", "b"] {
-            assert!(subscribe("ada", word).await["result"].is_object());
-        }
-        let refused = subscribe("ada", "c").await;
-        assert_eq!(refused["error"]["data"]["limit"], "subscriptions", "{refused}");
-        assert!(subscribe("ada", "a").await["result"].is_object(), "one that there is can be renewed");
-        assert!(subscribe("bob", "c").await["result"].is_object());
-        assert_eq!(
-            endpoint.controls().len(),
-            2,
-            "a challenge for each principal, and not for each of its subscriptions"
-        );
-    })
-    .await;
+    let builder = Server::builder("notes", "1").add(event::of::<note_added>());
+    let limits = |events: event::EventLimits| events.webhooks_on_loopback().max_webhooks(4);
+    let (server, endpoint) = (start(builder.limits(|l| l.events(limits))).await, Endpoint::start().await);
+    let subscribe = async |user: &str, word: &str| {
+        let mut params = subscription(&endpoint.url, &secret(1));
+        params["arguments"]["word"] = word.into();
+        server.request(user, "events/subscribe", params).await
+    };
+    for word in ["a", "b"] {
+        assert!(subscribe("ada", word).await["result"].is_object());
+    }
+    let refused = subscribe("ada", "c").await;
+    assert_eq!(refused["error"]["data"]["limit"], "subscriptions", "{refused}");
+    assert!(subscribe("ada", "a").await["result"].is_object(), "one that there is can be renewed");
+    assert!(subscribe("bob", "c").await["result"].is_object());
+    assert_eq!(
+        endpoint.controls().len(),
+        2,
+        "a challenge for each principal, and not for each of its subscriptions"
+    );
 }
 
 /// An endpoint that repeats challenges, and does something else with a connection on which an event comes.
@@ -497,10 +471,10 @@ async fn difficult(drips: bool) -> (String, Arc<Mutex<usize>>) {
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let events = Arc::<Mutex<usize>>::default();
     let seen = events.clone();
-    tokio::spawn(async move {
+    spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let seen = seen.clone();
-            tokio::spawn(async move {
+            spawn(async move {
                 let mut read = Vec::new();
                 let message = loop {
                     if stream.read_buf(&mut read).await.unwrap_or_default() == 0 {
@@ -539,93 +513,87 @@ async fn difficult(drips: bool) -> (String, Arc<Mutex<usize>>) {
 
 #[tokio::test]
 async fn endpoints_that_never_answer_or_answer_a_byte_at_a_time_hold_up_no_other() {
-    within(async {
-        let server = running().await;
-        let (hanging, hung) = difficult(false).await;
-        let (dripping, dripped) = difficult(true).await;
-        let (own, other) = (Endpoint::start().await, Endpoint::start().await);
-        for (user, url) in [("ada", &hanging), ("ada", &dripping), ("ada", &own.url), ("bob", &other.url)] {
-            let reply = server.subscribe(user, url).await;
-            assert!(reply["result"]["id"].is_string(), "{url}: {reply}");
-        }
-        for number in 0..100 {
-            server.emit(&number.to_string(), "tea").await;
-        }
-        // a hundred each, before either of them has timed out once
-        assert!(soon(|| own.events().len() == 100 && other.events().len() == 100).await);
-        assert!(soon(|| *hung.lock().unwrap() == 4 && *dripped.lock().unwrap() == 4).await);
-        for endpoint in [own, other] {
-            let mut events = endpoint.events();
-            events.sort();
-            events.dedup();
-            assert_eq!(events.len(), 100);
-            assert!(endpoint.controls().iter().all(|control| control["type"] == "verification"));
-        }
-    })
-    .await;
+    let server = running().await;
+    let (hanging, hung) = difficult(false).await;
+    let (dripping, dripped) = difficult(true).await;
+    let (own, other) = (Endpoint::start().await, Endpoint::start().await);
+    for (user, url) in [("ada", &hanging), ("ada", &dripping), ("ada", &own.url), ("bob", &other.url)] {
+        let reply = server.subscribe(user, url).await;
+        assert!(reply["result"]["id"].is_string(), "{url}: {reply}");
+    }
+    for number in 0..100 {
+        server.emit(&number.to_string(), "tea").await;
+    }
+    // a hundred each, before either of them has timed out once
+    assert!(soon(|| own.events().len() == 100 && other.events().len() == 100).await);
+    assert!(soon(|| *hung.lock().unwrap() == 4 && *dripped.lock().unwrap() == 4).await);
+    for endpoint in [own, other] {
+        let mut events = endpoint.events();
+        events.sort();
+        events.dedup();
+        assert_eq!(events.len(), 100);
+        assert!(endpoint.controls().iter().all(|control| control["type"] == "verification"));
+    }
 }
 
 #[tokio::test]
 async fn secrets_of_webhooks_are_in_no_log_span_audit_line_or_reply() {
-    within(async {
-        let everything = PrintedText::default();
-        let writer = everything.clone();
-        let _other = tracing::Dispatch::new(tracing_subscriber::registry());
-        let subscriber = tracing_subscriber::fmt()
-            .with_max_level(tracing::Level::TRACE)
-            .with_span_events(tracing_subscriber::fmt::format::FmtSpan::FULL)
-            .with_ansi(false)
-            .with_writer(move || writer.clone())
-            .finish();
-        let _subscribed = tracing::subscriber::set_default(subscriber);
-        let lines = AuditLines::default();
-        let builder = Server::builder("notes", "1").add(event::of::<note_added>());
-        let builder = builder.audit(lines.sink().values()).telemetry(|telemetry| telemetry.arguments());
-        let builder = builder.limits(|limits| limits.events(|events| events.webhooks_on_loopback()));
-        let (server, endpoint) = (start(builder).await, Endpoint::start().await);
-        endpoint.statuses.lock().unwrap().extend([500, 410]);
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let gone = format!("http://{}/", free.local_addr().unwrap());
-        drop(free);
-        let secrets = [secret(77), secret(78)];
-        let mut replies = Vec::new();
-        for (url, secret) in [
-            (&*endpoint.url, &secrets[0]),
-            (&*endpoint.url, &secrets[1]),
-            (&*gone, &secrets[0]),
-            ("https://10.0.0.1/", &secrets[0]),
-        ] {
-            let request = HttpRequest::modern(1, "events/subscribe", subscription(url, secret));
-            let request = request.header("X-User", "ada").header("Authorization", "Bearer xyzzy-plugh");
-            replies.push(request.send(server.http.address).await.json().to_string());
+    let everything = PrintedText::default();
+    let writer = everything.clone();
+    let _other = tracing::Dispatch::new(tracing_subscriber::registry());
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_span_events(tracing_subscriber::fmt::format::FmtSpan::FULL)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _subscribed = tracing::subscriber::set_default(subscriber);
+    let lines = AuditLines::default();
+    let builder = Server::builder("notes", "1").add(event::of::<note_added>());
+    let builder = builder.audit(lines.sink().values()).telemetry(|telemetry| telemetry.arguments());
+    let builder = builder.limits(|limits| limits.events(|events| events.webhooks_on_loopback()));
+    let (server, endpoint) = (start(builder).await, Endpoint::start().await);
+    endpoint.statuses.lock().unwrap().extend([500, 410]);
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let gone = format!("http://{}/", free.local_addr().unwrap());
+    drop(free);
+    let secrets = [secret(77), secret(78)];
+    let mut replies = Vec::new();
+    for (url, secret) in [
+        (&*endpoint.url, &secrets[0]),
+        (&*endpoint.url, &secrets[1]),
+        (&*gone, &secrets[0]),
+        ("https://10.0.0.1/", &secrets[0]),
+    ] {
+        let request = HttpRequest::modern(1, "events/subscribe", subscription(url, secret));
+        let request = request.header("X-User", "ada").header("Authorization", "Bearer xyzzy-plugh");
+        replies.push(request.send(server.http.address).await.json().to_string());
+    }
+    let mut wrong = subscription(&endpoint.url, &secrets[0]);
+    wrong["delivery"]["secret"] = json!([secrets[0]]);
+    replies.push(server.request("ada", "events/subscribe", wrong).await.to_string());
+    for number in ["1", "2", "3"] {
+        server.emit(number, "tea").await;
+    }
+    assert!(soon(|| endpoint.events().len() >= 3).await);
+    assert!(soon(|| lines.0.lock().unwrap().len() >= 5).await);
+    let texts = [everything.text(), lines.0.lock().unwrap().join("\n"), replies.join("\n")];
+    assert!(texts[0].contains("events/subscribe") && texts[1].contains("note.added"));
+    for secret in [secrets[0].as_str(), secrets[1].as_str(), "xyzzy-plugh"] {
+        let bare = secret.strip_prefix("whsec_").unwrap_or(secret);
+        for text in &texts {
+            assert!(!text.contains(bare), "{text}");
         }
-        let mut wrong = subscription(&endpoint.url, &secrets[0]);
-        wrong["delivery"]["secret"] = json!([secrets[0]]);
-        replies.push(server.request("ada", "events/subscribe", wrong).await.to_string());
-        for number in ["1", "2", "3"] {
-            server.emit(number, "tea").await;
-        }
-        assert!(soon(|| endpoint.events().len() >= 3).await);
-        assert!(soon(|| lines.0.lock().unwrap().len() >= 5).await);
-        let texts = [everything.text(), lines.0.lock().unwrap().join("\n"), replies.join("\n")];
-        assert!(texts[0].contains("events/subscribe") && texts[1].contains("note.added"));
-        for secret in [secrets[0].as_str(), secrets[1].as_str(), "xyzzy-plugh"] {
-            let bare = secret.strip_prefix("whsec_").unwrap_or(secret);
-            for text in &texts {
-                assert!(!text.contains(bare), "{text}");
-            }
-        }
-        // what the endpoint gets is signed with them, and contains neither
-        for message in endpoint.messages() {
-            assert!(!format!("{:?}{}", message.headers, message.json()).contains("xyzzy-plugh"));
-            assert!(message.is_signed_by(&secrets[0]));
-        }
-    })
-    .await;
+    }
+    // what the endpoint gets is signed with them, and contains neither
+    for message in endpoint.messages() {
+        assert!(!format!("{:?}{}", message.headers, message.json()).contains("xyzzy-plugh"));
+        assert!(message.is_signed_by(&secrets[0]));
+    }
 }
 
 /// A server whose callers say who they are and when that expires, in milliseconds from now.
-async fn expiring(builder: mcp_runtime::ServerBuilder) -> Running {
+async fn expiring(builder: ServerBuilder) -> Running {
     let builder = builder.limits(|limits| limits.events(|events| events.webhooks_on_loopback()));
     let builder = builder.http(|http| {
         http.caller(|parts| {
@@ -650,39 +618,33 @@ async fn terminated(endpoint: &Endpoint) -> Value {
 
 #[tokio::test]
 async fn webhooks_of_a_principal_end_with_its_streams_and_those_of_others_go_on() {
-    within(async {
-        let (server, hers, his) = (running().await, Endpoint::start().await, Endpoint::start().await);
-        server.subscribe("ada", &hers.url).await;
-        server.subscribe("bob", &his.url).await;
-        server.handle.end_streams_of(&Principal::new("test", "ada"));
-        let error = terminated(&hers).await;
-        assert_eq!(error["data"]["reason"], "the access of the subscriber has ended", "{error}");
-        assert_eq!(error["code"], -32024);
-        server.emit("1", "tea").await;
-        assert!(soon(|| his.events() == ["1"]).await);
-        assert!(hers.events().is_empty(), "{:?}", hers.events());
-        // one that is authenticated again may subscribe again
-        let again = server.subscribe("ada", &hers.url).await;
-        assert_eq!(again["result"].get("deliveryStatus"), None, "it is a new one: {again}");
-        server.emit("2", "tea").await;
-        assert!(soon(|| hers.events() == ["2"]).await);
-    })
-    .await;
+    let (server, hers, his) = (running().await, Endpoint::start().await, Endpoint::start().await);
+    server.subscribe("ada", &hers.url).await;
+    server.subscribe("bob", &his.url).await;
+    server.handle.end_streams_of(&Principal::new("test", "ada"));
+    let error = terminated(&hers).await;
+    assert_eq!(error["data"]["reason"], "the access of the subscriber has ended", "{error}");
+    assert_eq!(error["code"], -32024);
+    server.emit("1", "tea").await;
+    assert!(soon(|| his.events() == ["1"]).await);
+    assert!(hers.events().is_empty(), "{:?}", hers.events());
+    // one that is authenticated again may subscribe again
+    let again = server.subscribe("ada", &hers.url).await;
+    assert_eq!(again["result"].get("deliveryStatus"), None, "it is a new one: {again}");
+    server.emit("2", "tea").await;
+    assert!(soon(|| hers.events() == ["2"]).await);
 }
 
 #[tokio::test]
 async fn an_endpoint_is_told_when_the_authentication_of_its_principal_expires() {
-    within(async {
-        let server = expiring(Server::builder("notes", "1").add(event::of::<note_added>())).await;
-        let endpoint = Endpoint::start().await;
-        let request = HttpRequest::modern(1, "events/subscribe", subscription(&endpoint.url, &secret(1)));
-        let request = request.header("x-user", "ada").header("x-expires", "1500");
-        let reply = request.send(server.http.address).await.json();
-        assert!(reply["result"]["id"].is_string(), "{reply}");
-        let error = terminated(&endpoint).await;
-        assert_eq!(error["data"]["reason"], "the authentication of the subscriber has expired", "{error}");
-    })
-    .await;
+    let server = expiring(Server::builder("notes", "1").add(event::of::<note_added>())).await;
+    let endpoint = Endpoint::start().await;
+    let request = HttpRequest::modern(1, "events/subscribe", subscription(&endpoint.url, &secret(1)));
+    let request = request.header("x-user", "ada").header("x-expires", "1500");
+    let reply = request.send(server.http.address).await.json();
+    assert!(reply["result"]["id"].is_string(), "{reply}");
+    let error = terminated(&endpoint).await;
+    assert_eq!(error["data"]["reason"], "the authentication of the subscriber has expired", "{error}");
 }
 
 /// A server with a shared store, whose callers have API keys.
@@ -721,117 +683,104 @@ const HIS_KEY: &str = "fedcba9876543210";
 #[tokio::test]
 async fn webhooks_of_an_api_key_that_is_removed_end_when_the_keys_are_read_again_or_the_server_is_restarted()
 {
-    within(async {
-        let store = BreakableStore::default();
-        let file = std::env::temp_dir().join(format!("mcp-webhook-keys-{}", std::process::id()));
-        std::fs::write(&file, format!("ada {HER_KEY} notes tenant=acme\nbob {HIS_KEY}")).unwrap();
-        let server = with_keys(&store, ApiKeys::from_file(&file)).await;
-        let (hers, his) = (Endpoint::start().await, Endpoint::start().await);
-        server.subscribe_with(HER_KEY, &hers.url).await;
-        server.subscribe_with(HIS_KEY, &his.url).await;
-        std::fs::write(&file, format!("bob {HIS_KEY}")).unwrap();
-        server.handle.reload_auth().expect("the keys are read");
-        let error = terminated(&hers).await;
-        assert_eq!(error["code"], -32024, "{error}");
-        server.stop().await;
+    let store = BreakableStore::default();
+    let folder = TestFolder::default();
+    let file = folder.write("keys", format!("ada {HER_KEY} notes tenant=acme\nbob {HIS_KEY}"));
+    let server = with_keys(&store, ApiKeys::from_file(&file)).await;
+    let (hers, his) = (Endpoint::start().await, Endpoint::start().await);
+    server.subscribe_with(HER_KEY, &hers.url).await;
+    server.subscribe_with(HIS_KEY, &his.url).await;
+    std::fs::write(&file, format!("bob {HIS_KEY}")).unwrap();
+    server.handle.reload_auth().expect("the keys are read");
+    let error = terminated(&hers).await;
+    assert_eq!(error["code"], -32024, "{error}");
+    server.stop().await;
 
-        // one that has both again, and the next one has hers only
-        std::fs::write(&file, format!("ada {HER_KEY} notes tenant=acme\nbob {HIS_KEY}")).unwrap();
-        let server = with_keys(&store, ApiKeys::from_file(&file)).await;
-        let again = Endpoint::start().await;
-        server.subscribe_with(HER_KEY, &again.url).await;
-        server.stop().await;
-        std::fs::write(&file, format!("ada {HER_KEY} notes tenant=acme")).unwrap();
-        let server = with_keys(&store, ApiKeys::from_file(&file)).await;
-        std::fs::remove_file(&file).unwrap();
-        let error = terminated(&his).await;
-        assert_eq!(error["code"], -32024, "{error}");
-        // hers is delivered, wherever it begins
-        let came = async {
-            for number in 0.. {
-                server.emit(&number.to_string(), "tea").await;
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                if !again.events().is_empty() {
-                    return;
-                }
+    // one that has both again, and the next one has hers only
+    std::fs::write(&file, format!("ada {HER_KEY} notes tenant=acme\nbob {HIS_KEY}")).unwrap();
+    let server = with_keys(&store, ApiKeys::from_file(&file)).await;
+    let again = Endpoint::start().await;
+    server.subscribe_with(HER_KEY, &again.url).await;
+    server.stop().await;
+    std::fs::write(&file, format!("ada {HER_KEY} notes tenant=acme")).unwrap();
+    let server = with_keys(&store, ApiKeys::from_file(&file)).await;
+    let error = terminated(&his).await;
+    assert_eq!(error["code"], -32024, "{error}");
+    // hers is delivered, wherever it begins
+    let came = async {
+        for number in 0.. {
+            server.emit(&number.to_string(), "tea").await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            if !again.events().is_empty() {
+                return;
             }
-        };
-        came.await;
-        let ended =
-            |endpoint: &Endpoint| endpoint.controls().iter().any(|control| control["type"] == "terminated");
-        assert!(!ended(&again), "{:?}", again.controls());
-    })
-    .await;
+        }
+    };
+    came.await;
+    let ended =
+        |endpoint: &Endpoint| endpoint.controls().iter().any(|control| control["type"] == "terminated");
+    assert!(!ended(&again), "{:?}", again.controls());
 }
 
 #[tokio::test]
 async fn any_replica_ends_the_webhooks_of_a_principal_and_their_endpoints_are_told() {
-    within(async {
-        let store = BreakableStore::default();
-        let keys = || {
-            let principal = |name| Principal::new("keys", name);
-            ApiKeys::new([(HER_KEY, principal("ada")), (HIS_KEY, principal("bob"))])
-        };
-        // the first one delivers
-        let (one, two) = (with_keys(&store, keys()).await, with_keys(&store, keys()).await);
-        let (hers, his) = (Endpoint::start().await, Endpoint::start().await);
-        for path in 0..8 {
-            one.subscribe_with(HER_KEY, &format!("{}/{path}", hers.url)).await;
-            two.subscribe_with(HIS_KEY, &format!("{}/{path}", his.url)).await;
-        }
-        // also while the store cannot be used for a moment
-        store.set_broken(true);
-        two.handle.end_streams_of(&Principal::new("keys", "ada"));
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        store.set_broken(false);
-        let ended = |endpoint: &Endpoint| {
-            let messages = endpoint.messages();
-            let ended = messages.iter().filter(|message| message.json()["type"] == "terminated");
-            ended.map(|message| message.header("x-mcp-subscription-id").to_owned()).collect::<Vec<_>>()
-        };
-        let distinct = |ids: Vec<String>| ids.into_iter().collect::<std::collections::BTreeSet<_>>().len();
-        assert!(soon(|| distinct(ended(&hers)) == 8).await, "{:?}", ended(&hers));
-        // not again whenever a replica looks at all subscriptions
-        let told = ended(&hers).len();
-        tokio::time::sleep(Duration::from_secs(3)).await;
-        assert_eq!((ended(&hers).len(), ended(&his).len()), (told, 0), "{:?}", ended(&hers));
-        let mut params = subscription(&format!("{}/0", hers.url), &secret(1));
-        params["ttlMs"] = Value::Null;
-        let gone = one.request_with(HER_KEY, "events/unsubscribe", params.clone()).await;
-        assert_eq!(gone["error"]["data"]["kind"], "subscription", "{gone}");
-        let again = one.request_with(HER_KEY, "events/subscribe", params).await;
-        assert_eq!(
-            (&again["result"]["truncated"], again["result"].get("deliveryStatus")),
-            (&json!(false), None)
-        );
-    })
-    .await;
+    let store = BreakableStore::default();
+    let keys = || {
+        let principal = |name| Principal::new("keys", name);
+        ApiKeys::new([(HER_KEY, principal("ada")), (HIS_KEY, principal("bob"))])
+    };
+    // the first one delivers
+    let (one, two) = (with_keys(&store, keys()).await, with_keys(&store, keys()).await);
+    let (hers, his) = (Endpoint::start().await, Endpoint::start().await);
+    for path in 0..8 {
+        one.subscribe_with(HER_KEY, &format!("{}/{path}", hers.url)).await;
+        two.subscribe_with(HIS_KEY, &format!("{}/{path}", his.url)).await;
+    }
+    // also while the store cannot be used for a moment
+    store.set_broken(true);
+    two.handle.end_streams_of(&Principal::new("keys", "ada"));
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    store.set_broken(false);
+    let ended = |endpoint: &Endpoint| {
+        let messages = endpoint.messages();
+        let ended = messages.iter().filter(|message| message.json()["type"] == "terminated");
+        ended.map(|message| message.header("x-mcp-subscription-id").to_owned()).collect::<Vec<_>>()
+    };
+    let distinct = |ids: Vec<String>| ids.into_iter().collect::<std::collections::BTreeSet<_>>().len();
+    assert!(soon(|| distinct(ended(&hers)) == 8).await, "{:?}", ended(&hers));
+    // not again whenever a replica looks at all subscriptions
+    let told = ended(&hers).len();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!((ended(&hers).len(), ended(&his).len()), (told, 0), "{:?}", ended(&hers));
+    let mut params = subscription(&format!("{}/0", hers.url), &secret(1));
+    params["ttlMs"] = Value::Null;
+    let gone = one.request_with(HER_KEY, "events/unsubscribe", params.clone()).await;
+    assert_eq!(gone["error"]["data"]["kind"], "subscription", "{gone}");
+    let again = one.request_with(HER_KEY, "events/subscribe", params).await;
+    assert_eq!((&again["result"]["truncated"], again["result"].get("deliveryStatus")), (&json!(false), None));
 }
 
 #[tokio::test]
 async fn an_endpoint_that_refuses_to_be_told_of_a_gap_is_told_again_with_the_next_event_or_renewal() {
-    within(async {
-        let (server, endpoint) = (running().await, Endpoint::start().await);
-        server.subscribe("ada", &endpoint.url).await;
-        let gaps = || endpoint.controls().iter().filter(|control| control["type"] == "gap").count();
-        endpoint.statuses.lock().unwrap().extend([413; 1000]);
-        server.emit("1", "tea").await;
-        assert!(soon(|| gaps() == 1).await, "{:?}", endpoint.controls());
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        assert_eq!(gaps(), 1, "nothing new has happened");
-        let renewed = server.subscribe("ada", &endpoint.url).await;
-        assert_eq!(renewed["result"]["truncated"], true, "{renewed}");
-        assert!(soon(|| gaps() == 2).await);
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        assert_eq!(gaps(), 2);
-        endpoint.statuses.lock().unwrap().clear();
-        server.emit("2", "tea").await;
-        assert!(soon(|| gaps() == 3 && endpoint.events() == ["1", "2"]).await, "{:?}", endpoint.controls());
-        server.emit("3", "tea").await;
-        assert!(soon(|| endpoint.events() == ["1", "2", "3"]).await);
-        assert_eq!(gaps(), 3, "it was told");
-    })
-    .await;
+    let (server, endpoint) = (running().await, Endpoint::start().await);
+    server.subscribe("ada", &endpoint.url).await;
+    let gaps = || endpoint.controls().iter().filter(|control| control["type"] == "gap").count();
+    endpoint.statuses.lock().unwrap().extend([413; 1000]);
+    server.emit("1", "tea").await;
+    assert!(soon(|| gaps() == 1).await, "{:?}", endpoint.controls());
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(gaps(), 1, "nothing new has happened");
+    let renewed = server.subscribe("ada", &endpoint.url).await;
+    assert_eq!(renewed["result"]["truncated"], true, "{renewed}");
+    assert!(soon(|| gaps() == 2).await);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(gaps(), 2);
+    endpoint.statuses.lock().unwrap().clear();
+    server.emit("2", "tea").await;
+    assert!(soon(|| gaps() == 3 && endpoint.events() == ["1", "2"]).await, "{:?}", endpoint.controls());
+    server.emit("3", "tea").await;
+    assert!(soon(|| endpoint.events() == ["1", "2", "3"]).await);
+    assert_eq!(gaps(), 3, "it was told");
 }
 
 /// A note that is not small was added.
@@ -843,165 +792,149 @@ fn note_long(#[mcp(payload)] note: &Note, number: usize, looks: &Arc<AtomicUsize
 
 #[tokio::test]
 async fn an_event_that_waits_for_a_slow_endpoint_is_read_once_for_each_subscription() {
-    within(async {
-        let looks = Arc::<AtomicUsize>::default();
-        let builder = Server::builder("notes", "1").add(event::of::<note_long>()).state(looks.clone());
-        let limits = |events: event::EventLimits| events.webhooks_on_loopback().max_webhook_bytes(4 << 20);
-        let server = start(builder.limits(|limited| limited.events(limits))).await;
-        let endpoint = Endpoint::default();
-        let (slow, (arrived, mut arrivals)) = (endpoint.clone(), tokio::sync::mpsc::unbounded_channel());
-        // challenges are answered, and events are not
-        let app = endpoint.router().layer(axum::middleware::from_fn(
-            move |request: axum::extract::Request, next: axum::middleware::Next| {
-                let (slow, arrived) = (slow.clone(), arrived.clone());
-                async move {
-                    let is_first = slow.messages().is_empty();
-                    if !is_first {
-                        arrived.send(()).expect("the test waits");
-                        std::future::pending::<()>().await;
-                    }
-                    next.run(request).await
+    let looks = Arc::<AtomicUsize>::default();
+    let builder = Server::builder("notes", "1").add(event::of::<note_long>()).state(looks.clone());
+    let limits = |events: event::EventLimits| events.webhooks_on_loopback().max_webhook_bytes(4 << 20);
+    let server = start(builder.limits(|limited| limited.events(limits))).await;
+    let endpoint = Endpoint::default();
+    let (slow, (arrived, mut arrivals)) = (endpoint.clone(), tokio::sync::mpsc::unbounded_channel());
+    // challenges are answered, and events are not
+    let app = endpoint.router().layer(axum::middleware::from_fn(
+        move |request: axum::extract::Request, next: axum::middleware::Next| {
+            let (slow, arrived) = (slow.clone(), arrived.clone());
+            async move {
+                let is_first = slow.messages().is_empty();
+                if !is_first {
+                    arrived.send(()).expect("the test waits");
+                    std::future::pending::<()>().await;
                 }
-            },
-        ));
-        let url = format!("http://{}/hook", serve_router(app).await);
-        for number in 0..20 {
-            let delivery = json!({ "mode": "webhook", "url": url, "secret": secret(1) });
-            let wanted =
-                json!({ "name": "note.long", "arguments": { "number": number }, "delivery": delivery });
-            let reply = server.request("ada", "events/subscribe", wanted).await;
-            assert!(reply["result"]["id"].is_string(), "{reply}");
-        }
-        let note = Note { text: "tea ".repeat(50_000) };
-        server.handle.emit::<note_long>(&note).id("1").await.expect("it is emitted");
-        // as many as a quarter of the bytes suffices for
-        for _ in 0..4 {
-            arrivals.recv().await.expect("an event");
-        }
-        // longer than they would wait who look whether there is room
-        tokio::time::sleep(Duration::from_millis(1500)).await;
-        assert!(arrivals.try_recv().is_err());
-        assert_eq!(looks.load(Ordering::SeqCst), 4, "those that have no room have not read it");
-    })
-    .await;
+                next.run(request).await
+            }
+        },
+    ));
+    let url = format!("http://{}/hook", serve_router(app).await);
+    for number in 0..20 {
+        let delivery = json!({ "mode": "webhook", "url": url, "secret": secret(1) });
+        let wanted = json!({ "name": "note.long", "arguments": { "number": number }, "delivery": delivery });
+        let reply = server.request("ada", "events/subscribe", wanted).await;
+        assert!(reply["result"]["id"].is_string(), "{reply}");
+    }
+    let note = Note { text: "tea ".repeat(50_000) };
+    server.handle.emit::<note_long>(&note).id("1").await.expect("it is emitted");
+    // as many as a quarter of the bytes suffices for
+    for _ in 0..4 {
+        arrivals.recv().await.expect("an event");
+    }
+    // longer than they would wait who look whether there is room
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert!(arrivals.try_recv().is_err());
+    assert_eq!(looks.load(Ordering::SeqCst), 4, "those that have no room have not read it");
 }
 
 #[tokio::test]
 async fn challenges_are_limited_for_a_principal_at_all_hosts_and_for_all_at_a_host() {
-    within(async {
-        let builder = Server::builder("notes", "1").add(event::of::<note_added>());
-        let limits = |events: event::EventLimits| {
-            events.webhooks_on_loopback().webhook_challenges("2/1h").webhook_challenges_per_host("5/1h")
-        };
-        let server = start(builder.limits(|limited| limited.events(limits))).await;
-        let endpoint = Endpoint::start().await;
-        let subscribe = async |user: &str, path: &str| {
-            let reply = server.subscribe(user, &format!("{}/{user}/{path}", endpoint.url)).await;
-            reply["error"]["data"]["limit"].as_str().map(str::to_owned)
-        };
-        for user in ["ada", "bob"] {
-            assert_eq!((subscribe(user, "a").await, subscribe(user, "b").await), (None, None));
-            assert_eq!(subscribe(user, "c").await.as_deref(), Some("challenges"), "{user}");
-            let elsewhere = endpoint.url.replace("127.0.0.1", "localhost");
-            let refused = server.subscribe(user, &elsewhere).await;
-            assert_eq!(refused["error"]["data"]["limit"], "challenges", "another host: {refused}");
-            assert_eq!(subscribe(user, "a").await, None, "it was verified");
-        }
-        assert_eq!(subscribe("eve", "a").await, None);
-        assert_eq!(subscribe("eve", "b").await.as_deref(), Some("challenges"), "of all");
-        assert_eq!(endpoint.controls().len(), 5);
+    let builder = Server::builder("notes", "1").add(event::of::<note_added>());
+    let limits = |events: event::EventLimits| {
+        events.webhooks_on_loopback().webhook_challenges("2/1h").webhook_challenges_per_host("5/1h")
+    };
+    let server = start(builder.limits(|limited| limited.events(limits))).await;
+    let endpoint = Endpoint::start().await;
+    let subscribe = async |user: &str, path: &str| {
+        let reply = server.subscribe(user, &format!("{}/{user}/{path}", endpoint.url)).await;
+        reply["error"]["data"]["limit"].as_str().map(str::to_owned)
+    };
+    for user in ["ada", "bob"] {
+        assert_eq!((subscribe(user, "a").await, subscribe(user, "b").await), (None, None));
+        assert_eq!(subscribe(user, "c").await.as_deref(), Some("challenges"), "{user}");
+        let elsewhere = endpoint.url.replace("127.0.0.1", "localhost");
+        let refused = server.subscribe(user, &elsewhere).await;
+        assert_eq!(refused["error"]["data"]["limit"], "challenges", "another host: {refused}");
+        assert_eq!(subscribe(user, "a").await, None, "it was verified");
+    }
+    assert_eq!(subscribe("eve", "a").await, None);
+    assert_eq!(subscribe("eve", "b").await.as_deref(), Some("challenges"), "of all");
+    assert_eq!(endpoint.controls().len(), 5);
 
-        let wrong = |limits: fn(event::EventLimits) -> event::EventLimits| {
-            let builder = Server::builder("notes", "1")
-                .add(event::of::<note_added>())
-                .limits(|limited| limited.events(limits));
-            let built = builder.http(|http| http.caller(|_| None)).build();
-            built.expect_err("it is not a rate").to_string()
-        };
-        for error in [
-            wrong(|events| events.webhook_challenges("often")),
-            wrong(|events| events.webhook_challenges_per_host("0/1m")),
-        ] {
-            assert!(error.contains("is not a rate"), "{error}");
-        }
-    })
-    .await;
+    let wrong = |limits: fn(event::EventLimits) -> event::EventLimits| {
+        let builder = Server::builder("notes", "1")
+            .add(event::of::<note_added>())
+            .limits(|limited| limited.events(limits));
+        let built = builder.http(|http| http.caller(|_| None)).build();
+        built.expect_err("it is not a rate").to_string()
+    };
+    for error in [
+        wrong(|events| events.webhook_challenges("often")),
+        wrong(|events| events.webhook_challenges_per_host("0/1m")),
+    ] {
+        assert!(error.contains("is not a rate"), "{error}");
+    }
 }
 
 #[tokio::test]
 async fn with_a_store_an_endpoint_that_was_verified_needs_no_challenge_after_a_restart() {
-    within(async {
-        let store = BreakableStore::default();
-        let keys = || ApiKeys::new([(HER_KEY, Principal::new("keys", "ada"))]);
-        let endpoint = Endpoint::start().await;
-        for word in ["green", "black"] {
-            let server = with_keys(&store, keys()).await;
-            let mut params = subscription(&endpoint.url, &secret(1));
-            params["arguments"]["word"] = word.into();
-            let reply = server.request_with(HER_KEY, "events/subscribe", params).await;
-            assert!(reply["result"]["id"].is_string(), "{reply}");
-            server.stop().await;
-        }
-        assert_eq!(endpoint.controls().len(), 1, "{:?}", endpoint.controls());
-    })
-    .await;
+    let store = BreakableStore::default();
+    let keys = || ApiKeys::new([(HER_KEY, Principal::new("keys", "ada"))]);
+    let endpoint = Endpoint::start().await;
+    for word in ["green", "black"] {
+        let server = with_keys(&store, keys()).await;
+        let mut params = subscription(&endpoint.url, &secret(1));
+        params["arguments"]["word"] = word.into();
+        let reply = server.request_with(HER_KEY, "events/subscribe", params).await;
+        assert!(reply["result"]["id"].is_string(), "{reply}");
+        server.stop().await;
+    }
+    assert_eq!(endpoint.controls().len(), 1, "{:?}", endpoint.controls());
 }
 
 #[tokio::test]
 async fn a_server_that_stops_hands_its_webhooks_over_and_no_message_is_lost_or_comes_again_that_was_accepted()
 {
-    within(async {
-        let store = BreakableStore::default();
-        let keys = || ApiKeys::new([(HER_KEY, Principal::new("keys", "ada"))]);
-        let (one, endpoint) = (with_keys(&store, keys()).await, Endpoint::start().await);
-        let id = one.subscribe_with(HER_KEY, &endpoint.url).await["result"]["id"].clone();
-        for event in ["1", "2"] {
-            one.emit(event, "tea").await;
-        }
-        assert!(soon(|| endpoint.events().len() == 2).await);
-        let two = with_keys(&store, keys()).await;
-        let renewed = subscription(&endpoint.url, &secret(2));
-        let renewed = two.request_with(HER_KEY, "events/subscribe", renewed).await;
-        assert_eq!(renewed["result"]["id"], id, "{renewed}");
-        // one that waits to be sent again
-        endpoint.statuses.lock().unwrap().push_back(503);
-        one.emit("3", "tea").await;
-        assert!(soon(|| endpoint.events().len() == 3).await);
-        one.stop().await;
-        two.emit("4", "tea").await;
-        assert!(soon(|| endpoint.events().len() == 5).await, "{:?}", endpoint.events());
-        let mut events = endpoint.events();
-        events.sort();
-        assert_eq!(events, ["1", "2", "3", "3", "4"]);
-        let messages = endpoint.messages();
-        let last = messages.last().expect("a message");
-        assert!(last.is_signed_by(&secret(1)) && last.is_signed_by(&secret(2)));
-        assert_eq!(last.header("x-mcp-subscription-id"), id.as_str().expect("text"));
-        assert!(endpoint.controls().iter().all(|control| control["type"] == "verification"));
-    })
-    .await;
+    let store = BreakableStore::default();
+    let keys = || ApiKeys::new([(HER_KEY, Principal::new("keys", "ada"))]);
+    let (one, endpoint) = (with_keys(&store, keys()).await, Endpoint::start().await);
+    let id = one.subscribe_with(HER_KEY, &endpoint.url).await["result"]["id"].clone();
+    for event in ["1", "2"] {
+        one.emit(event, "tea").await;
+    }
+    assert!(soon(|| endpoint.events().len() == 2).await);
+    let two = with_keys(&store, keys()).await;
+    let renewed = subscription(&endpoint.url, &secret(2));
+    let renewed = two.request_with(HER_KEY, "events/subscribe", renewed).await;
+    assert_eq!(renewed["result"]["id"], id, "{renewed}");
+    // one that waits to be sent again
+    endpoint.statuses.lock().unwrap().push_back(503);
+    one.emit("3", "tea").await;
+    assert!(soon(|| endpoint.events().len() == 3).await);
+    one.stop().await;
+    two.emit("4", "tea").await;
+    assert!(soon(|| endpoint.events().len() == 5).await, "{:?}", endpoint.events());
+    let mut events = endpoint.events();
+    events.sort();
+    assert_eq!(events, ["1", "2", "3", "3", "4"]);
+    let messages = endpoint.messages();
+    let last = messages.last().expect("a message");
+    assert!(last.is_signed_by(&secret(1)) && last.is_signed_by(&secret(2)));
+    assert_eq!(last.header("x-mcp-subscription-id"), id.as_str().expect("text"));
+    assert!(endpoint.controls().iter().all(|control| control["type"] == "verification"));
 }
 
 #[tokio::test]
 async fn a_lifetime_that_the_server_sets_holds_for_subscriptions_without_an_end_too() {
-    within(async {
-        let store = BreakableStore::default();
-        let keys = ApiKeys::new([(HER_KEY, Principal::new("keys", "ada"))]);
-        let builder = Server::builder("notes", "1").add(event::of::<note_added>()).auth(keys);
-        let limits = |events: event::EventLimits| {
-            events.webhooks_on_loopback().webhook_lifetime(Duration::from_secs(3600))
-        };
-        let builder = builder.limits(|limited| limited.events(limits));
-        let builder = builder.stores(|stores| stores.keys([server_key(5)])).shared(store);
-        let server = builder.build().expect("a server");
-        let server = Running { handle: server.handle(), http: HttpServer::of(&server).await };
-        let endpoint = Endpoint::start().await;
-        let reply = server.subscribe_with(HER_KEY, &endpoint.url).await;
-        let granted: chrono::DateTime<chrono::Utc> =
-            reply["result"]["refreshBefore"].as_str().expect("a time").parse().expect("a time");
-        let latest = SystemTime::now() + Duration::from_secs(3600);
-        let latest = latest.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
-        assert!(granted.timestamp().unsigned_abs() <= latest, "{reply}");
-    })
-    .await;
+    let store = BreakableStore::default();
+    let keys = ApiKeys::new([(HER_KEY, Principal::new("keys", "ada"))]);
+    let builder = Server::builder("notes", "1").add(event::of::<note_added>()).auth(keys);
+    let limits = |events: event::EventLimits| {
+        events.webhooks_on_loopback().webhook_lifetime(Duration::from_secs(3600))
+    };
+    let builder = builder.limits(|limited| limited.events(limits));
+    let builder = builder.stores(|stores| stores.keys([server_key(5)])).shared(store);
+    let server = builder.build().expect("a server");
+    let server = Running { handle: server.handle(), http: HttpServer::of(&server).await };
+    let endpoint = Endpoint::start().await;
+    let reply = server.subscribe_with(HER_KEY, &endpoint.url).await;
+    let granted: chrono::DateTime<chrono::Utc> =
+        reply["result"]["refreshBefore"].as_str().expect("a time").parse().expect("a time");
+    let latest = SystemTime::now() + Duration::from_secs(3600);
+    let latest = latest.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    assert!(granted.timestamp().unsigned_abs() <= latest, "{reply}");
 }

@@ -1,16 +1,9 @@
 //! Webhooks on the way: over TLS, to endpoints that are away for a while, and to endpoints that lead elsewhere.
 
-use std::{
-    collections::BTreeSet,
-    net::SocketAddr,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::collections::BTreeSet;
 
-use mcp_runtime::{Server, ServerBuilder, event};
-use mcp_tests::support::{serve_router, soon, within};
+use mcp_runtime::event;
 use rcgen::KeyPair;
-use serde_json::{Value, json};
 use tokio::{
     net::{TcpListener, TcpSocket},
     sync::oneshot,
@@ -22,6 +15,7 @@ use super::{
     tls_listener::{TestCertificate, TlsListener},
     webhook::{Endpoint, note_added, running, secret, start},
 };
+use crate::prelude::*;
 
 /// An endpoint over TLS.
 async fn start_tls(certificate: &TestCertificate) -> Endpoint {
@@ -31,7 +25,7 @@ async fn start_tls(certificate: &TestCertificate) -> Endpoint {
     let url = format!("https://localhost:{}/hook", listener.port());
     let endpoint = Endpoint { url, ..Endpoint::default() };
     let app = endpoint.router();
-    tokio::spawn(async move { axum::serve(listener, app).await });
+    spawn(async move { axum::serve(listener, app).await });
     endpoint
 }
 
@@ -47,34 +41,31 @@ fn trusting(authorities: &[&str]) -> ServerBuilder {
 
 #[tokio::test]
 async fn a_hundred_events_come_over_tls_from_an_authority_that_the_server_trusts_and_none_from_another() {
-    within(async {
-        let [own, second, unknown] = [(); 3].map(|()| TestCertificate::new(&KeyPair::generate().unwrap()));
-        // each call adds its authorities
-        let server = start(trusting(&[&second.authority, &own.authority])).await;
-        let endpoint = start_tls(&own).await;
-        let reply = server.subscribe("ada", &endpoint.url).await;
-        assert!(reply["result"]["id"].is_string(), "{reply}");
-        let sent: BTreeSet<String> = (0..100).map(|number| number.to_string()).collect();
-        for number in &sent {
-            server.emit(number, "tea").await;
-        }
-        assert!(soon(|| endpoint.events().len() >= 100).await, "{:?}", endpoint.events());
-        assert_eq!(endpoint.events().into_iter().collect::<BTreeSet<_>>(), sent);
-        assert!(endpoint.messages().iter().all(|message| message.is_signed_by(&secret(1))));
-        let reply = server.subscribe("bob", &start_tls(&second).await.url).await;
-        assert!(reply["result"]["id"].is_string(), "{reply}");
+    let [own, second, unknown] = [(); 3].map(|()| TestCertificate::new(&KeyPair::generate().unwrap()));
+    // each call adds its authorities
+    let server = start(trusting(&[&second.authority, &own.authority])).await;
+    let endpoint = start_tls(&own).await;
+    let reply = server.subscribe("ada", &endpoint.url).await;
+    assert!(reply["result"]["id"].is_string(), "{reply}");
+    let sent: BTreeSet<String> = (0..100).map(|number| number.to_string()).collect();
+    for number in &sent {
+        server.emit(number, "tea").await;
+    }
+    assert!(soon(|| endpoint.events().len() >= 100).await, "{:?}", endpoint.events());
+    assert_eq!(endpoint.events().into_iter().collect::<BTreeSet<_>>(), sent);
+    assert!(endpoint.messages().iter().all(|message| message.is_signed_by(&secret(1))));
+    let reply = server.subscribe("bob", &start_tls(&second).await.url).await;
+    assert!(reply["result"]["id"].is_string(), "{reply}");
 
-        // of an authority that no server trusts, and of one that only the other server trusts
-        let trusts_none = start(trusting(&[])).await;
-        for (server, endpoint) in [(&server, start_tls(&unknown).await), (&trusts_none, endpoint)] {
-            let before = endpoint.messages().len();
-            let refused = server.subscribe("eve", &endpoint.url).await;
-            let error = &refused["error"];
-            assert_eq!((&error["code"], &error["data"]["reason"]), (&json!(-32027), &json!("tls_error")));
-            assert_eq!(endpoint.messages().len(), before, "nothing was sent");
-        }
-    })
-    .await;
+    // of an authority that no server trusts, and of one that only the other server trusts
+    let trusts_none = start(trusting(&[])).await;
+    for (server, endpoint) in [(&server, start_tls(&unknown).await), (&trusts_none, endpoint)] {
+        let before = endpoint.messages().len();
+        let refused = server.subscribe("eve", &endpoint.url).await;
+        let error = &refused["error"];
+        assert_eq!((&error["code"], &error["data"]["reason"]), (&json!(-32027), &json!("tls_error")));
+        assert_eq!(endpoint.messages().len(), before, "nothing was sent");
+    }
 }
 
 #[test]
@@ -146,7 +137,7 @@ async fn check_nothing_is_lost(away: Duration, patience: Duration) {
 
     let (_stop, stopped) = oneshot::channel();
     let again = endpoint.clone();
-    tokio::spawn(async move { serve_until(listen(address), &again, stopped).await });
+    spawn(async move { serve_until(listen(address), &again, stopped).await });
     let arrived = || endpoint.events().into_iter().filter(|id| id != "before").collect::<BTreeSet<_>>();
     let all = async {
         while arrived() != sent {
@@ -172,43 +163,40 @@ async fn an_endpoint_that_is_away_for_twenty_seconds_gets_all_events_when_it_is_
 
 #[tokio::test]
 async fn an_event_does_not_follow_a_redirect() {
-    within(async {
-        let (server, elsewhere) = (running().await, Endpoint::start().await);
-        let (requests, target) = (Arc::new(Mutex::new(Vec::new())), elsewhere.url.clone());
-        let seen = requests.clone();
-        let app = axum::Router::new().fallback(move |uri: axum::http::Uri, body: axum::body::Bytes| {
-            let message: Value = serde_json::from_slice(&body).expect("JSON");
-            let challenge = message.get("challenge").cloned();
-            let event = message["eventId"].clone();
-            let mut seen = seen.lock().unwrap();
-            let is_redirected = challenge.is_none() && seen.iter().all(|(_, known)| *known != event);
-            // to another endpoint, and to another path of this one
-            let target = if event == "1" { target.clone() } else { "/elsewhere".to_owned() };
-            seen.push((uri.path().to_owned(), event));
-            async move {
-                let response = axum::http::Response::builder();
-                let response = match is_redirected {
-                    true => response.status(307).header("location", target),
-                    false => response,
-                };
-                let answer = challenge.map(|challenge| json!({ "challenge": challenge }).to_string());
-                response.body(axum::body::Body::from(answer.unwrap_or_default())).unwrap()
-            }
-        });
-        let url = format!("http://{}/hook", serve_router(app).await);
-        let reply = server.subscribe("ada", &url).await;
-        assert!(reply["result"]["id"].is_string(), "{reply}");
-        for event in ["1", "2"] {
-            server.emit(event, "tea").await;
+    let (server, elsewhere) = (running().await, Endpoint::start().await);
+    let (requests, target) = (Arc::new(Mutex::new(Vec::new())), elsewhere.url.clone());
+    let seen = requests.clone();
+    let app = axum::Router::new().fallback(move |uri: axum::http::Uri, body: axum::body::Bytes| {
+        let message: Value = serde_json::from_slice(&body).expect("JSON");
+        let challenge = message.get("challenge").cloned();
+        let event = message["eventId"].clone();
+        let mut seen = seen.lock().unwrap();
+        let is_redirected = challenge.is_none() && seen.iter().all(|(_, known)| *known != event);
+        // to another endpoint, and to another path of this one
+        let target = if event == "1" { target.clone() } else { "/elsewhere".to_owned() };
+        seen.push((uri.path().to_owned(), event));
+        async move {
+            let response = axum::http::Response::builder();
+            let response = match is_redirected {
+                true => response.status(307).header("location", target),
+                false => response,
+            };
+            let answer = challenge.map(|challenge| json!({ "challenge": challenge }).to_string());
+            response.body(axum::body::Body::from(answer.unwrap_or_default())).unwrap()
         }
-        // it is a failure like others: each comes again
-        assert!(soon(|| requests.lock().unwrap().len() == 5).await, "{:?}", requests.lock().unwrap());
-        let requests = requests.lock().unwrap().clone();
-        assert!(requests.iter().all(|(path, _)| path == "/hook"), "{requests:?}");
-        for event in ["1", "2"] {
-            assert_eq!(requests.iter().filter(|(_, id)| id == event).count(), 2, "{requests:?}");
-        }
-        assert!(elsewhere.messages().is_empty());
-    })
-    .await;
+    });
+    let url = format!("http://{}/hook", serve_router(app).await);
+    let reply = server.subscribe("ada", &url).await;
+    assert!(reply["result"]["id"].is_string(), "{reply}");
+    for event in ["1", "2"] {
+        server.emit(event, "tea").await;
+    }
+    // it is a failure like others: each comes again
+    assert!(soon(|| requests.lock().unwrap().len() == 5).await, "{:?}", requests.lock().unwrap());
+    let requests = requests.lock().unwrap().clone();
+    assert!(requests.iter().all(|(path, _)| path == "/hook"), "{requests:?}");
+    for event in ["1", "2"] {
+        assert_eq!(requests.iter().filter(|(_, id)| id == event).count(), 2, "{requests:?}");
+    }
+    assert!(elsewhere.messages().is_empty());
 }

@@ -1,9 +1,7 @@
 //! The `app` example without its page, which `tests/external/apps` opens in a browser.
 
-use mcp_runtime::testing::TestServer;
-use serde_json::json;
-
 use super::program;
+use crate::prelude::*;
 
 #[allow(dead_code, reason = "`main` is what the example's program has besides")]
 #[path = "../../../examples/app/main.rs"]

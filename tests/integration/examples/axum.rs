@@ -2,17 +2,13 @@
 
 use std::{
     io::{BufRead as _, BufReader},
-    net::SocketAddr,
     process::{Command, Stdio},
 };
 
-use mcp_tests::{
-    programs::child::Guard,
-    support::{HttpRequest, HttpResponse, serve_router, text_of},
-};
-use serde_json::json;
+use mcp_tests::programs::child::Guard;
 
 use super::program;
+use crate::prelude::*;
 
 #[allow(dead_code, reason = "`main` is what the example's program has besides")]
 #[path = "../../../examples/axum.rs"]

@@ -1,9 +1,7 @@
 //! The `content` example.
 
-use mcp_runtime::testing::TestServer;
-use serde_json::{Value, json};
-
 use super::program;
+use crate::prelude::*;
 
 #[allow(dead_code, reason = "`main` is what the example's program has besides")]
 #[path = "../../../examples/content.rs"]

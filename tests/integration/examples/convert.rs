@@ -1,9 +1,7 @@
 //! The `convert` example: with settings of the test, and as a program.
 
-use mcp_runtime::testing::TestServer;
-use serde_json::json;
-
 use super::program;
+use crate::prelude::*;
 
 #[allow(dead_code, reason = "`main` is what the example's program has besides")]
 #[path = "../../../examples/convert.rs"]
@@ -25,8 +23,7 @@ async fn a_test_passes_settings_as_state() {
 
 #[test]
 fn the_program_reads_settings_from_its_environment() {
-    let folder = std::env::temp_dir().join(format!("mcp-convert-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = TestFolder::default();
     let ledger = folder.join("ledger.txt");
     let variables = [
         ("LEDGER_RATES_KEY", "sk-demo".as_ref()),
@@ -36,5 +33,4 @@ fn the_program_reads_settings_from_its_environment() {
     let call = ["--base", "EUR", "call", "convert", r#"{"amount": 5, "to": "CHF"}"#];
     assert_eq!(program::run("convert", &call, &variables), "5 Eur = 4.64 Chf\n");
     assert_eq!(std::fs::read_to_string(&ledger).unwrap(), "5 Eur = 4.64 Chf\n");
-    std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -1,34 +1,22 @@
 //! The `notes` example.
 
-use std::{
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::path::PathBuf;
 
-use mcp_runtime::testing::TestServer;
 use rusqlite::Connection;
-use serde_json::{Value, json};
 
 use super::program;
+use crate::prelude::*;
 
 #[allow(dead_code, reason = "`main` is what the example's program has besides")]
 #[path = "../../../examples/notes/main.rs"]
 mod example;
 
 /// A file for the database of one test, with what SQLite puts beside it.
-struct File(PathBuf);
+struct File(TestFolder);
 
 impl File {
     fn new() -> Self {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let name = format!("mcp-notes-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let folder = std::env::temp_dir().join(name);
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
+        Self(TestFolder::default())
     }
 
     fn path(&self) -> PathBuf {
@@ -47,12 +35,6 @@ impl File {
     fn lose_tables(&self) {
         let connection = Connection::open(self.path()).unwrap();
         connection.execute_batch("DROP TABLE tags; DROP TABLE notes;").unwrap();
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -186,7 +168,7 @@ async fn the_contract_is_the_one_in_the_lock_and_a_rule_that_is_tighter_breaks_i
     let older = file.0.join("older.json");
     std::fs::write(&older, looser).unwrap();
     let older = older.display().to_string();
-    let failed = tokio::spawn(async move { server.contract().check(older).await }).await.unwrap_err();
+    let failed = spawn(async move { server.contract().check(older).await }).await.unwrap_err();
     let message = *failed.into_panic().downcast::<String>().unwrap();
     for part in [
         "breaking  tool find_notes: `limit`: its `maximum` was 500, and is 50",

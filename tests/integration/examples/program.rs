@@ -5,9 +5,9 @@ use std::{
     process::{Command, Stdio},
 };
 
+use crate::prelude::*;
+
 pub(crate) use mcp_tests::programs::example::binary as path;
-use mcp_tests::support::{LineConnection, call};
-use serde_json::Value;
 
 /// The stdout of an example run with these arguments, which must succeed.
 pub(crate) fn run(example: &str, arguments: &[&str], variables: &[(&str, &OsStr)]) -> String {

@@ -3,32 +3,26 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU32, Ordering},
-    time::Duration,
 };
 
-use mcp_runtime::testing::{Reply, TestServer};
-use serde_json::{Value, json};
+use example::{root::Root, search::Query};
 
 use super::program;
+use crate::prelude::*;
 
 #[allow(dead_code, reason = "`main` is what the example's program has besides")]
 #[path = "../../../examples/repo/main.rs"]
 mod example;
 
-use example::{root::Root, search::Query};
-
-/// A tree of files, removed when dropped.
-struct Tree(PathBuf);
+/// A tree of files.
+struct Tree(TestFolder);
 
 impl Tree {
     /// An empty tree, next to a file that no client may see.
     fn empty() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("mcp-repo-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let tree = Self(std::env::temp_dir().canonicalize().unwrap().join(name));
+        let tree = Self(TestFolder::default());
         fs::create_dir_all(tree.root()).unwrap();
-        fs::write(tree.0.join("secret.txt"), "the needle of the neighbour").unwrap();
+        tree.0.write("secret.txt", "the needle of the neighbour");
         tree
     }
 
@@ -45,20 +39,11 @@ impl Tree {
     }
 
     fn add(&self, path: &str, bytes: impl AsRef<[u8]>) {
-        let path = self.root().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, bytes).unwrap();
+        self.0.write(&format!("tree/{path}"), bytes);
     }
 
     fn server(&self) -> TestServer {
         TestServer::new(example::server(Root::open(self.root()).unwrap())).unwrap()
-    }
-}
-
-impl Drop for Tree {
-    fn drop(&mut self) {
-        // errors are ignored: the directory is in the temporary directory
-        let _removed = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -200,7 +185,7 @@ async fn searches_inside_a_file_end_when_their_clients_have_left() {
         let _cancelled = tokio::time::timeout(Duration::from_millis(20), search).await;
     }
     let search = server.call("search", json!({ "pattern": "aB3", "limit": 1 }));
-    let reply = mcp_tests::support::within(search).await;
+    let reply = within(search).await;
     assert_eq!(positions(&reply), ["slow.txt:1"]);
 }
 
@@ -215,7 +200,7 @@ async fn cancelled_searches_release_their_permits() {
         let _cancelled = tokio::time::timeout(Duration::ZERO, search).await;
     }
     let search = server.call("search", json!({ "pattern": "needle", "limit": 1 }));
-    let reply = mcp_tests::support::within(search).await;
+    let reply = within(search).await;
     assert_eq!(positions(&reply), ["0000.txt:1"]);
 }
 

@@ -6,30 +6,23 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
-    sync::Arc,
 };
 
-use mcp_runtime::{Server, testing::TestServer};
-use mcp_tests::support::{LineConnection, call, cancelled, meta, text_of, within};
-use serde_json::{Value, json};
+use example::{Outputs, ToolFile};
 
 use super::program;
+use crate::prelude::*;
 
 #[allow(dead_code, reason = "`main` is what the example's program has besides")]
 #[path = "../../../examples/runner/main.rs"]
 mod example;
 
-use example::{Outputs, ToolFile};
-
 /// A folder of one test.
-struct Folder(PathBuf);
+struct Folder(TestFolder);
 
 impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("mcp-runner-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
+    fn new() -> Self {
+        Self(TestFolder::default())
     }
 
     fn file(&self) -> PathBuf {
@@ -42,12 +35,6 @@ impl Folder {
         let new = self.0.join("new.json");
         fs::write(&new, tools.to_string()).unwrap();
         fs::rename(new, self.file()).unwrap();
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -76,7 +63,7 @@ fn with_tool(folder: &Folder, tool: &Value) -> TestServer {
 
 #[tokio::test]
 async fn a_program_gets_each_value_as_one_argument() {
-    let folder = Folder::new("arguments");
+    let folder = Folder::new();
     let server = with_tool(&folder, &script("show", r#"printf '%s|%s' "$#" "$1""#));
     server.call("show", json!({ "value": "a b; rm *" })).await.expect_text("1|a b; rm *");
     server.call("show", json!({ "value": 7 })).await.expect_failure("value");
@@ -84,7 +71,7 @@ async fn a_program_gets_each_value_as_one_argument() {
 
 #[tokio::test]
 async fn the_output_of_a_program_that_fails_is_shown() {
-    let folder = Folder::new("failure");
+    let folder = Folder::new();
     let server = with_tool(&folder, &script("fail", "echo no such thing >&2; exit 3"));
     let reply = server.call("fail", json!({})).await;
     reply.expect_failure("no such thing");
@@ -93,7 +80,7 @@ async fn the_output_of_a_program_that_fails_is_shown() {
 
 #[tokio::test]
 async fn a_program_that_is_missing_is_a_private_failure() {
-    let folder = Folder::new("missing");
+    let folder = Folder::new();
     let tool =
         json!({ "name": "none", "description": "", "command": ["no-such-program-7"], "timeout_seconds": 5 });
     with_tool(&folder, &tool).call("none", json!({})).await.expect_failure("tool 'none' failed");
@@ -101,7 +88,7 @@ async fn a_program_that_is_missing_is_a_private_failure() {
 
 #[tokio::test]
 async fn lines_are_progress() {
-    let folder = Folder::new("progress");
+    let folder = Folder::new();
     let server = with_tool(&folder, &script("count", "echo one; sleep 0.3; echo two"));
     let reply = server.call("count", json!({})).await;
     let messages: Vec<_> = reply.notifications().iter().map(|one| one["params"]["message"].clone()).collect();
@@ -110,7 +97,7 @@ async fn lines_are_progress() {
 
 #[tokio::test]
 async fn a_long_output_is_linked_and_read_in_parts() {
-    let folder = Folder::new("long");
+    let folder = Folder::new();
     let server = with_tool(&folder, &script("seq", "seq 20000"));
     let reply = server.call("seq", json!({})).await;
     let content = reply.expect_ok().value()["content"].as_array().unwrap().clone();
@@ -127,7 +114,7 @@ async fn a_long_output_is_linked_and_read_in_parts() {
 
 #[tokio::test]
 async fn an_output_without_end_is_cut_and_the_oldest_outputs_are_dropped() {
-    let folder = Folder::new("endless");
+    let folder = Folder::new();
     let server = with_tool(&folder, &script("zeros", "head -c 6000000 /dev/zero | tr '\\0' 'x'"));
     for _ in 0..17 {
         let reply = server.call("zeros", json!({})).await;
@@ -164,7 +151,7 @@ async fn opened(fifo: &Path) -> impl Future<Output = ()> + use<> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelling_a_call_kills_the_program_and_what_it_has_started() {
-    let folder = Folder::new("cancel");
+    let folder = Folder::new();
     let (tool, fifo) = lingering(&folder);
     let server = with_tool(&folder, &tool);
     let ended = tokio::select! {
@@ -177,7 +164,7 @@ async fn cancelling_a_call_kills_the_program_and_what_it_has_started() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_time_limit_kills_the_program_and_what_it_has_started() {
-    let folder = Folder::new("limit");
+    let folder = Folder::new();
     let (mut tool, fifo) = lingering(&folder);
     tool["timeout_seconds"] = 1.into();
     let server = with_tool(&folder, &tool);
@@ -188,7 +175,7 @@ async fn the_time_limit_kills_the_program_and_what_it_has_started() {
 
 #[tokio::test]
 async fn a_file_that_cannot_be_used_changes_nothing() {
-    let folder = Folder::new("unusable");
+    let folder = Folder::new();
     let (server, mut file, outputs) = serve(&folder, &json!([script("one", "echo 1")]));
     let (handle, client) = (server.handle(), TestServer::of(&server));
     let mut unknown = script("two", "echo 2");
@@ -227,7 +214,7 @@ fn the_sample_file_is_usable() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_program_reloads_its_file_and_kills_what_a_client_cancels() {
-    let folder = Folder::new("program");
+    let folder = Folder::new();
     folder.describe(&json!([script("one", "echo 1")]));
     let mut server =
         LineConnection::spawn(Command::new(program::path("runner")).env("RUNNER_TOOLS", folder.file()));

@@ -1,9 +1,7 @@
 //! The `service` example.
 
-use mcp_runtime::testing::TestServer;
-use serde_json::json;
-
 use super::program;
+use crate::prelude::*;
 
 #[allow(dead_code, reason = "`main` is what the example's program has besides")]
 #[path = "../../../examples/service.rs"]

@@ -1,9 +1,7 @@
 //! Which responses are JSON and which are event streams.
 
-use mcp_tests::support::{HttpConnection, HttpRequest, HttpServer, messages, text_of, within};
-use serde_json::{Value, json};
-
 use super::fixture::{Probe, builder, plain};
+use crate::prelude::*;
 
 fn call(name: &str, token: Option<Value>) -> HttpRequest {
     let meta = token.map_or_else(|| json!({}), |token| json!({"progressToken": token}));
@@ -18,73 +16,61 @@ fn progress(events: &[Value]) -> Vec<(Value, f64)> {
 
 #[tokio::test]
 async fn a_response_is_json_unless_a_notification_precedes_it() {
-    within(async {
-        let server = plain().await;
-        let json = call("steps", None).send(server.address).await;
-        assert!(json.header("content-length").is_some());
-        assert_eq!(text_of(&json.json()), "done");
-        for name in ["steps", "burst"] {
-            let stream = call(name, Some(json!(1))).send(server.address).await;
-            assert_eq!(stream.status, 200);
-            assert_eq!(stream.header("x-accel-buffering"), Some("no"));
-            assert_eq!(stream.header("cache-control"), Some("no-cache"));
-            assert_eq!(text_of(stream.messages().last().expect("a result")), "done");
-        }
-    })
-    .await;
+    let server = plain().await;
+    let json = call("steps", None).send(server.address).await;
+    assert!(json.header("content-length").is_some());
+    assert_eq!(text_of(&json.json()), "done");
+    for name in ["steps", "burst"] {
+        let stream = call(name, Some(json!(1))).send(server.address).await;
+        assert_eq!(stream.status, 200);
+        assert_eq!(stream.header("x-accel-buffering"), Some("no"));
+        assert_eq!(stream.header("cache-control"), Some("no-cache"));
+        assert_eq!(text_of(stream.messages().last().expect("a result")), "done");
+    }
 }
 
 #[tokio::test]
 async fn events_are_sent_while_the_call_is_running() {
-    within(async {
-        let probe = Probe::default();
-        let server = HttpServer::start(builder(&probe)).await;
-        let mut wire = HttpConnection::open(server.address).await;
-        wire.send(&call("hold", Some(json!("x")))).await;
-        assert_eq!(wire.head().await.header("content-type"), Some("text/event-stream"));
-        let first = wire.chunk().await.expect("an event");
-        assert_eq!(progress(&messages(std::str::from_utf8(&first).expect("UTF-8"))), [(json!("x"), 1.0)]);
-        probe.entered(1).await;
-        probe.release(1);
-        let last = wire.chunk().await.expect("an event");
-        assert_eq!(text_of(&messages(std::str::from_utf8(&last).expect("UTF-8"))[0]), "let go");
-        assert!(wire.chunk().await.is_none());
-        // the connection can be reused
-        wire.send(&call("burst", None)).await;
-        assert_eq!(text_of(&wire.response().await.json()), "done");
-    })
-    .await;
+    let probe = Probe::default();
+    let server = HttpServer::start(builder(&probe)).await;
+    let mut wire = HttpConnection::open(server.address).await;
+    wire.send(&call("hold", Some(json!("x")))).await;
+    assert_eq!(wire.head().await.header("content-type"), Some("text/event-stream"));
+    let first = wire.chunk().await.expect("an event");
+    assert_eq!(progress(&messages(std::str::from_utf8(&first).expect("UTF-8"))), [(json!("x"), 1.0)]);
+    probe.entered(1).await;
+    probe.release(1);
+    let last = wire.chunk().await.expect("an event");
+    assert_eq!(text_of(&messages(std::str::from_utf8(&last).expect("UTF-8"))[0]), "let go");
+    assert!(wire.chunk().await.is_none());
+    // the connection can be reused
+    wire.send(&call("burst", None)).await;
+    assert_eq!(text_of(&wire.response().await.json()), "done");
 }
 
 #[tokio::test]
 async fn accept_selects_the_media_type() {
-    within(async {
-        let server = plain().await;
-        let send = async |accept: Option<&str>| {
-            let request = call("steps", Some(json!(1))).without("Accept");
-            accept
-                .map_or(request.clone(), |accept| request.header("Accept", accept))
-                .send(server.address)
-                .await
-        };
-        for both in [None, Some("*/*"), Some("text/event-stream, application/json;q=0.1")] {
-            assert_eq!(send(both).await.messages().len(), 4);
-        }
-        // notifications are dropped for a client that accepts only JSON
-        assert_eq!(text_of(&send(Some("application/json")).await.json()), "done");
-        let only_events = send(Some("text/event-stream")).await.messages();
-        assert_eq!(only_events.len(), 4);
-        let request = call("burst", None).with("Accept", "text/event-stream").send(server.address).await;
-        assert_eq!(request.messages().len(), 1);
-        let neither = send(Some("text/html")).await;
-        assert_eq!((neither.status, &neither.json()["id"]), (406, &json!(1)));
-        let initialize =
-            HttpRequest::initialize("2025-11-25").with("Accept", "image/png").send(server.address).await;
-        assert_eq!((initialize.status, initialize.header("mcp-session-id")), (406, None));
-        // a response without a body matches any `Accept`
-        let note = HttpRequest::notification("notifications/x", &json!({}))
-            .header("MCP-Protocol-Version", "2026-07-28");
-        assert_eq!(note.with("Accept", "text/html").send(server.address).await.status, 202);
-    })
-    .await;
+    let server = plain().await;
+    let send = async |accept: Option<&str>| {
+        let request = call("steps", Some(json!(1))).without("Accept");
+        accept.map_or(request.clone(), |accept| request.header("Accept", accept)).send(server.address).await
+    };
+    for both in [None, Some("*/*"), Some("text/event-stream, application/json;q=0.1")] {
+        assert_eq!(send(both).await.messages().len(), 4);
+    }
+    // notifications are dropped for a client that accepts only JSON
+    assert_eq!(text_of(&send(Some("application/json")).await.json()), "done");
+    let only_events = send(Some("text/event-stream")).await.messages();
+    assert_eq!(only_events.len(), 4);
+    let request = call("burst", None).with("Accept", "text/event-stream").send(server.address).await;
+    assert_eq!(request.messages().len(), 1);
+    let neither = send(Some("text/html")).await;
+    assert_eq!((neither.status, &neither.json()["id"]), (406, &json!(1)));
+    let initialize =
+        HttpRequest::initialize("2025-11-25").with("Accept", "image/png").send(server.address).await;
+    assert_eq!((initialize.status, initialize.header("mcp-session-id")), (406, None));
+    // a response without a body matches any `Accept`
+    let note =
+        HttpRequest::notification("notifications/x", &json!({})).header("MCP-Protocol-Version", "2026-07-28");
+    assert_eq!(note.with("Accept", "text/html").send(server.address).await.status, 202);
 }

@@ -1,13 +1,8 @@
 //! The server of the HTTP tests.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
-
-use mcp_runtime::{Server, ServerBuilder, prelude::*};
-use mcp_tests::support::HttpServer;
 use tokio::sync::{Notify, Semaphore};
+
+use crate::prelude::*;
 
 /// Echoes its argument
 #[mcp_tool]
@@ -143,16 +138,7 @@ impl Probe {
 
 /// A builder with all of the above.
 pub(super) fn builder(probe: &Probe) -> ServerBuilder {
-    Server::builder("http-test", "1.0.0")
-        .tool::<echo>()
-        .tool::<steps>()
-        .tool::<burst>()
-        .tool::<hold>()
-        .tool::<routed>()
-        .tool::<whoami>()
-        .resource::<text>()
-        .prompt::<greet>()
-        .state(probe.clone())
+    Server::builder("http-test", "1.0.0").discover_in(module_path!()).state(probe.clone())
 }
 
 /// The server that most tests use.

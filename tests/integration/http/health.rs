@@ -1,19 +1,9 @@
 //! Probes: what orchestrators ask, which know the server by its address only.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
-
 use axum::Router;
-use mcp_runtime::{Principal, Server};
-use mcp_tests::support::{HttpConnection, HttpRequest, HttpServer, serve_router, text_of, within};
-use serde_json::json;
 
 use super::fixture::{Probe, builder};
+use crate::prelude::*;
 
 /// A probe as kubelet sends it: it names the address of a pod.
 fn probe(path: &str) -> HttpRequest {
@@ -26,26 +16,23 @@ fn call(name: &str) -> HttpRequest {
 
 #[tokio::test]
 async fn probes_are_answered_for_any_host_and_any_client() {
-    within(async {
-        let builder = builder(&Probe::default()).http(|http| {
-            http.allowed_hosts(["mcp.example.com"])
-                .caller(|parts| parts.headers.get("x-user").map(|_| Principal::new("test", "ada")))
-        });
-        let server = HttpServer::start(builder).await;
-        for (path, text) in [("/healthz", "alive\n"), ("/readyz", "ready\n")] {
-            let answer = probe(path).send(server.address).await;
-            assert_eq!((answer.status, answer.text()), (200, text));
-            assert_eq!(answer.header("cache-control"), Some("no-store"));
-            let post = HttpRequest::post("{}").path(path).send(server.address).await;
-            assert_eq!((post.status, post.header("allow")), (405, Some("GET, HEAD")));
-        }
-        let mut connection = HttpConnection::open(server.address).await;
-        connection.write(b"HEAD /readyz HTTP/1.1\r\nHost: x\r\n\r\n").await;
-        assert_eq!(connection.head().await.status, 200);
-        // the endpoint does check
-        assert_eq!(probe("/mcp").send(server.address).await.status, 403);
-    })
-    .await;
+    let builder = builder(&Probe::default()).http(|http| {
+        http.allowed_hosts(["mcp.example.com"])
+            .caller(|parts| parts.headers.get("x-user").map(|_| Principal::new("test", "ada")))
+    });
+    let server = HttpServer::start(builder).await;
+    for (path, text) in [("/healthz", "alive\n"), ("/readyz", "ready\n")] {
+        let answer = probe(path).send(server.address).await;
+        assert_eq!((answer.status, answer.text()), (200, text));
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
+        let post = HttpRequest::post("{}").path(path).send(server.address).await;
+        assert_eq!((post.status, post.header("allow")), (405, Some("GET, HEAD")));
+    }
+    let mut connection = HttpConnection::open(server.address).await;
+    connection.write(b"HEAD /readyz HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    assert_eq!(connection.head().await.status, 200);
+    // the endpoint does check
+    assert_eq!(probe("/mcp").send(server.address).await.status, 403);
 }
 
 #[tokio::test]
@@ -69,102 +56,84 @@ async fn probes_have_the_paths_that_are_set_or_none() {
 
 #[tokio::test]
 async fn a_router_has_the_paths_of_probes_and_a_service_does_not() {
-    within(async {
-        let build = || builder(&Probe::default()).build().expect("a server");
-        let at = serve_router(build().into_router().expect("a router")).await;
-        assert_eq!(probe("/readyz").send(at).await.text(), "ready\n");
-        let service = build().into_service().expect("a service");
-        let routed = serve_router(service.clone().into_router()).await;
-        let nested = serve_router(Router::new().nest_service("/mcp", service.clone())).await;
-        assert_eq!(probe("/readyz").send(nested).await.status, 404);
-        service.stop();
-        assert_eq!(probe("/readyz").send(routed).await.status, 503);
-        assert_eq!(probe("/healthz").send(routed).await.status, 200);
-        // an application with probes of its own
-        let own = builder(&Probe::default()).http(|http| http.without_health()).build().expect("a server");
-        let app = Router::new().route("/healthz", axum::routing::get(async || "mine"));
-        let at = serve_router(app.merge(own.into_router().expect("a router"))).await;
-        assert_eq!(probe("/healthz").send(at).await.text(), "mine");
-    })
-    .await;
+    let build = || builder(&Probe::default()).build().expect("a server");
+    let at = serve_router(build().into_router().expect("a router")).await;
+    assert_eq!(probe("/readyz").send(at).await.text(), "ready\n");
+    let service = build().into_service().expect("a service");
+    let routed = serve_router(service.clone().into_router()).await;
+    let nested = serve_router(Router::new().nest_service("/mcp", service.clone())).await;
+    assert_eq!(probe("/readyz").send(nested).await.status, 404);
+    service.stop();
+    assert_eq!(probe("/readyz").send(routed).await.status, 503);
+    assert_eq!(probe("/healthz").send(routed).await.status, 200);
+    // an application with probes of its own
+    let own = builder(&Probe::default()).http(|http| http.without_health()).build().expect("a server");
+    let app = Router::new().route("/healthz", axum::routing::get(async || "mine"));
+    let at = serve_router(app.merge(own.into_router().expect("a router"))).await;
+    assert_eq!(probe("/healthz").send(at).await.text(), "mine");
 }
 
 #[tokio::test]
 async fn a_server_is_ready_while_all_of_its_checks_pass() {
-    within(async {
-        let (connected, checked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        let (database, count) = (connected.clone(), checked.clone());
-        let builder = builder(&Probe::default()).http(|http| {
-            http.readiness("cache", async || true).readiness("database", move || {
-                count.fetch_add(1, Ordering::SeqCst);
-                let database = database.clone();
-                async move { database.load(Ordering::SeqCst) }
-            })
-        });
-        let server = HttpServer::start(builder).await;
-        let at = server.address;
-        let answer = probe("/readyz").send(at).await;
-        assert_eq!(
-            (answer.status, answer.text()),
-            (503, "not ready\n"),
-            "the name of the check is for the log"
-        );
-        // probes that come together, or soon after each other, are answered from one run
-        let flood: Vec<_> =
-            (0..50).map(|_| tokio::spawn(async move { probe("/readyz").send(at).await })).collect();
-        for answer in flood {
-            assert_eq!(answer.await.expect("no panic").status, 503);
+    let (connected, checked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (database, count) = (connected.clone(), checked.clone());
+    let builder = builder(&Probe::default()).http(|http| {
+        http.readiness("cache", async || true).readiness("database", move || {
+            count.fetch_add(1, Ordering::SeqCst);
+            let database = database.clone();
+            async move { database.load(Ordering::SeqCst) }
+        })
+    });
+    let server = HttpServer::start(builder).await;
+    let at = server.address;
+    let answer = probe("/readyz").send(at).await;
+    assert_eq!((answer.status, answer.text()), (503, "not ready\n"), "the name of the check is for the log");
+    // probes that come together, or soon after each other, are answered from one run
+    let flood: Vec<_> = (0..50).map(|_| spawn(async move { probe("/readyz").send(at).await })).collect();
+    for answer in flood {
+        assert_eq!(answer.await.expect("no panic").status, 503);
+    }
+    assert!(checked.load(Ordering::SeqCst) < 10, "{checked:?} runs");
+    assert_eq!(probe("/healthz").send(at).await.status, 200, "it is alive all the time");
+    connected.store(true, Ordering::SeqCst);
+    let mut ready = false;
+    for _ in 0..12_000 {
+        ready = probe("/readyz").send(at).await.status == 200;
+        if ready {
+            break;
         }
-        assert!(checked.load(Ordering::SeqCst) < 10, "{checked:?} runs");
-        assert_eq!(probe("/healthz").send(at).await.status, 200, "it is alive all the time");
-        connected.store(true, Ordering::SeqCst);
-        let mut ready = false;
-        for _ in 0..12_000 {
-            ready = probe("/readyz").send(at).await.status == 200;
-            if ready {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        assert!(ready);
-    })
-    .await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(ready);
 }
 
 #[tokio::test]
 async fn a_check_that_hangs_or_panics_means_not_ready_and_nothing_worse() {
-    within(async {
-        let hangs =
-            builder(&Probe::default()).http(|http| http.readiness("hangs", std::future::pending::<bool>));
-        let panics = builder(&Probe::default())
-            .http(|http| http.readiness("panics", async || panic!("the database is on fire")));
-        for builder in [hangs, panics] {
-            let server = HttpServer::start(builder).await;
-            assert_eq!(probe("/readyz").send(server.address).await.status, 503);
-            assert_eq!(call("burst").send(server.address).await.status, 200);
-        }
-    })
-    .await;
+    let hangs = builder(&Probe::default()).http(|http| http.readiness("hangs", std::future::pending::<bool>));
+    let panics = builder(&Probe::default())
+        .http(|http| http.readiness("panics", async || panic!("the database is on fire")));
+    for builder in [hangs, panics] {
+        let server = HttpServer::start(builder).await;
+        assert_eq!(probe("/readyz").send(server.address).await.status, 503);
+        assert_eq!(call("burst").send(server.address).await.status, 200);
+    }
 }
 
 #[tokio::test]
 async fn a_server_that_is_told_to_stop_is_not_ready_at_once_and_serves_on_for_the_delay() {
-    within(async {
-        let builder = builder(&Probe::default()).http(|http| http.shutdown_delay(Duration::from_secs(1)));
-        let mut server = HttpServer::start(builder).await;
-        let at = server.address;
-        assert_eq!(probe("/readyz").send(at).await.status, 200);
-        server.stop();
-        let mut answer = probe("/readyz").send(at).await;
-        while answer.status != 503 {
-            answer = probe("/readyz").send(at).await;
-        }
-        assert_eq!(answer.text(), "stopping\n");
-        // new connections are still accepted, until the load balancer has heard of it
-        assert_eq!(text_of(&call("burst").send(at).await.json()), "done");
-        assert_eq!(probe("/healthz").send(at).await.status, 200);
-        server.stopped().await;
-        assert!(tokio::net::TcpStream::connect(at).await.is_err());
-    })
-    .await;
+    let builder = builder(&Probe::default()).http(|http| http.shutdown_delay(Duration::from_secs(1)));
+    let mut server = HttpServer::start(builder).await;
+    let at = server.address;
+    assert_eq!(probe("/readyz").send(at).await.status, 200);
+    server.stop();
+    let mut answer = probe("/readyz").send(at).await;
+    while answer.status != 503 {
+        answer = probe("/readyz").send(at).await;
+    }
+    assert_eq!(answer.text(), "stopping\n");
+    // new connections are still accepted, until the load balancer has heard of it
+    assert_eq!(text_of(&call("burst").send(at).await.json()), "done");
+    assert_eq!(probe("/healthz").send(at).await.status, 200);
+    server.stopped().await;
+    assert!(tokio::net::TcpStream::connect(at).await.is_err());
 }

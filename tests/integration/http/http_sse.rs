@@ -1,8 +1,8 @@
 //! HTTP+SSE, the transport of 2024-11-05: one event stream for the server's messages, a POST for each of the client's.
 
-use mcp_runtime::{Principal, ServerBuilder, client_request::CreateMessage, prelude::*};
-use mcp_tests::support::{HttpRequest, HttpServer, HttpSse, legacy_call, text_of, within};
-use serde_json::{Value, json};
+use mcp_runtime::client_request::CreateMessage;
+
+use crate::prelude::*;
 
 /// Echoes its argument
 #[mcp_tool]
@@ -25,7 +25,7 @@ fn whoami(ctx: &Context) -> String {
 /// Sleeps briefly
 #[mcp_tool]
 async fn nap() -> &'static str {
-    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
     "napped"
 }
 
@@ -37,11 +37,7 @@ async fn hang() -> &'static str {
 
 fn builder() -> ServerBuilder {
     mcp_runtime::server!()
-        .tool::<echo>()
-        .tool::<consult>()
-        .tool::<whoami>()
-        .tool::<nap>()
-        .tool::<hang>()
+        .discover_in(module_path!())
         .http(|http| http.legacy_sse("/sse"))
         // no caller has scopes unless a test says otherwise
         .http(|http| http.caller(|_| None))
@@ -159,10 +155,9 @@ async fn a_shutdown_answers_calls_and_ends_streams() {
 
 #[tokio::test]
 async fn a_stream_ends_cleanly_after_the_shutdown_timeout_with_an_error_for_its_call() {
-    let mut served = HttpServer::start(
-        builder().limits(|limits| limits.shutdown_timeout(std::time::Duration::from_millis(100))),
-    )
-    .await;
+    let mut served =
+        HttpServer::start(builder().limits(|limits| limits.shutdown_timeout(Duration::from_millis(100))))
+            .await;
     let mut client = connect(&served).await;
     shake_hands(&mut client).await;
     call(&client, 1, "hang", &json!({})).await;

@@ -1,11 +1,7 @@
 //! What functions see of the HTTP request: its headers and its trace context.
 
-use mcp_runtime::{Principal, ServerBuilder, prelude::*};
-use mcp_tests::support::{HttpRequest, HttpServer, text_of, within};
-use serde_json::{Value, json};
-
 use super::legacy::session;
-use crate::common::serve;
+use crate::prelude::*;
 
 /// Returns a header
 #[mcp_tool]
@@ -62,20 +58,17 @@ async fn a_caller_whom_a_header_names_is_neither_nameless_nor_named_twice() {
         http.caller(|parts| Some(Principal::new("proxy", parts.headers.get("x-user")?.to_str().ok()?)))
     });
     let server = HttpServer::start(named).await;
-    within(async {
-        for (users, expected) in [
-            (&["ada"][..], "ada"),
-            (&[], "anonymous"),
-            (&[""], "anonymous"),
-            // of the client, and of the proxy
-            (&["eve", "ada"], "anonymous"),
-        ] {
-            let request = HttpRequest::modern(1, "tools/call", json!({ "name": "who" }));
-            let request = users.iter().fold(request, |request, user| request.header("X-User", user));
-            assert_eq!(text_of(&request.send(server.address).await.json()), expected, "{users:?}");
-        }
-    })
-    .await;
+    for (users, expected) in [
+        (&["ada"][..], "ada"),
+        (&[], "anonymous"),
+        (&[""], "anonymous"),
+        // of the client, and of the proxy
+        (&["eve", "ada"], "anonymous"),
+    ] {
+        let request = HttpRequest::modern(1, "tools/call", json!({ "name": "who" }));
+        let request = users.iter().fold(request, |request, user| request.header("X-User", user));
+        assert_eq!(text_of(&request.send(server.address).await.json()), expected, "{users:?}");
+    }
 }
 
 #[tokio::test]

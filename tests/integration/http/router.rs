@@ -1,21 +1,17 @@
 //! A server inside a user's axum application.
 
-use std::sync::Arc;
-
 use axum::{
     Router,
     body::Body,
     extract::{Request, State},
-    middleware,
-    middleware::Next,
+    middleware::{self, Next},
     response::Response,
     routing::get,
 };
-use mcp_runtime::{Server, ServerBuilder, prelude::*};
-use mcp_tests::support::{EventStream, HttpRequest, HttpSse, serve_router, text_of, within};
-use serde_json::json;
 use tokio::net::TcpListener;
 use tower::ServiceExt as _;
+
+use crate::prelude::*;
 
 #[derive(Clone)]
 struct Principal(String);
@@ -59,22 +55,18 @@ fn call() -> HttpRequest {
 
 #[tokio::test]
 async fn a_server_works_next_to_other_routes_and_under_layers() {
-    within(async {
-        let app = Router::new()
-            .route("/health", get(async || "well"))
-            .merge(server().into_router().expect("a router"));
-        let at = serve_router(app.layer(middleware::from_fn(identify))).await;
-        assert_eq!(HttpRequest::new("GET").path("/health").send(at).await.text(), "well");
-        let reply = call().header("X-User", "ada").header("X-Tenant", "7").send(at).await.json();
-        assert_eq!(text_of(&reply), "ada Some(7)");
-        let reply = call().header("X-User", "ada").send(at).await.json();
-        assert_eq!(text_of(&reply), "ada None");
-        // the extension is missing: a private error, not a panic
-        let reply = call().send(at).await.json();
-        assert_eq!((&reply["result"]["isError"], text_of(&reply)), (&json!(true), "tool 'serves' failed"));
-        assert_eq!(call().with("Host", "evil.example").send(at).await.status, 403);
-    })
-    .await;
+    let app =
+        Router::new().route("/health", get(async || "well")).merge(server().into_router().expect("a router"));
+    let at = serve_router(app.layer(middleware::from_fn(identify))).await;
+    assert_eq!(HttpRequest::new("GET").path("/health").send(at).await.text(), "well");
+    let reply = call().header("X-User", "ada").header("X-Tenant", "7").send(at).await.json();
+    assert_eq!(text_of(&reply), "ada Some(7)");
+    let reply = call().header("X-User", "ada").send(at).await.json();
+    assert_eq!(text_of(&reply), "ada None");
+    // the extension is missing: a private error, not a panic
+    let reply = call().send(at).await.json();
+    assert_eq!((&reply["result"]["isError"], text_of(&reply)), (&json!(true), "tool 'serves' failed"));
+    assert_eq!(call().with("Host", "evil.example").send(at).await.status, 403);
 }
 
 #[tokio::test]
@@ -82,156 +74,137 @@ async fn a_server_is_merged_into_a_router_with_any_state_and_served_without_one(
     #[derive(Clone)]
     struct AppState(&'static str);
 
-    within(async {
-        let app: Router<AppState> = Router::new()
-            .route("/state", get(async |State(state): State<AppState>| state.0))
-            .merge(server().into_router().expect("a router"))
-            .merge(builder().http(|http| http.path("/two").without_health()).into_router().expect("a router"))
-            .merge(server().into_service().expect("a service").metadata_router());
-        let at = serve_router(app.with_state(AppState("well"))).await;
-        assert_eq!(HttpRequest::new("GET").path("/state").send(at).await.text(), "well");
-        for path in ["/mcp", "/two"] {
-            assert_eq!(call().path(path).send(at).await.status, 200);
-        }
-        // the type is inferred
-        let router = server().into_router().expect("a router");
-        let request = Request::get("/healthz").body(Body::empty()).expect("a request");
-        assert_eq!(router.oneshot(request).await.expect("a response").status(), 200);
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let at = listener.local_addr().expect("an address");
-        let router = server().into_router().expect("a router");
-        let serving = tokio::spawn(async move { axum::serve(listener, router).await });
-        assert_eq!(call().send(at).await.status, 200);
-        serving.abort();
-    })
-    .await;
+    let app: Router<AppState> = Router::new()
+        .route("/state", get(async |State(state): State<AppState>| state.0))
+        .merge(server().into_router().expect("a router"))
+        .merge(builder().http(|http| http.path("/two").without_health()).into_router().expect("a router"))
+        .merge(server().into_service().expect("a service").metadata_router());
+    let at = serve_router(app.with_state(AppState("well"))).await;
+    assert_eq!(HttpRequest::new("GET").path("/state").send(at).await.text(), "well");
+    for path in ["/mcp", "/two"] {
+        assert_eq!(call().path(path).send(at).await.status, 200);
+    }
+    // the type is inferred
+    let router = server().into_router().expect("a router");
+    let request = Request::get("/healthz").body(Body::empty()).expect("a request");
+    assert_eq!(router.oneshot(request).await.expect("a response").status(), 200);
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let at = listener.local_addr().expect("an address");
+    let router = server().into_router().expect("a router");
+    let serving = spawn(async move { axum::serve(listener, router).await });
+    assert_eq!(call().send(at).await.status, 200);
+    serving.abort();
 }
 
 #[tokio::test]
 async fn a_port_alone_is_one_of_the_loopback_interface() {
-    within(async {
-        let taken = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let port = taken.local_addr().expect("an address").port();
-        let text = format!("127.0.0.1:{port}");
-        let address = taken.local_addr().expect("an address");
-        let built = server();
-        for error in [
-            builder().serve_http(port).await,
-            built.clone().serve_http(port).await,
-            built.clone().serve_http(&*text).await,
-            built.clone().serve_http(text.clone()).await,
-            built.clone().serve_http(("127.0.0.1", port)).await,
-            built.serve_http(address).await,
-        ] {
-            assert!(error.expect_err("it is taken").to_string().contains("cannot listen"));
-        }
-        // another port can be had, and the task may be moved to another thread
-        drop(tokio::spawn(server().serve_http(0)));
-    })
-    .await;
+    let taken = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = taken.local_addr().expect("an address").port();
+    let text = format!("127.0.0.1:{port}");
+    let address = taken.local_addr().expect("an address");
+    let built = server();
+    for error in [
+        builder().serve_http(port).await,
+        built.clone().serve_http(port).await,
+        built.clone().serve_http(&*text).await,
+        built.clone().serve_http(text.clone()).await,
+        built.clone().serve_http(("127.0.0.1", port)).await,
+        built.serve_http(address).await,
+    ] {
+        assert!(error.expect_err("it is taken").to_string().contains("cannot listen"));
+    }
+    // another port can be had, and the task may be moved to another thread
+    drop(spawn(server().serve_http(0)));
 }
 
 #[tokio::test]
 async fn a_server_can_be_nested() {
-    within(async {
-        let nested = Router::new().nest("/api", server().into_router().expect("a router"));
-        let nested = nested.layer(middleware::from_fn(identify));
-        let at = serve_router(nested).await;
-        let reply = call().header("X-User", "bob").path("/api/mcp").send(at).await.json();
-        assert_eq!(text_of(&reply), "bob None");
-        assert_eq!(call().send(at).await.status, 404);
-    })
-    .await;
+    let nested = Router::new().nest("/api", server().into_router().expect("a router"));
+    let nested = nested.layer(middleware::from_fn(identify));
+    let at = serve_router(nested).await;
+    let reply = call().header("X-User", "bob").path("/api/mcp").send(at).await.json();
+    assert_eq!(text_of(&reply), "bob None");
+    assert_eq!(call().send(at).await.status, 404);
 }
 
 #[tokio::test]
 async fn the_endpoint_of_http_sse_is_right_below_any_prefix() {
-    within(async {
-        let router = || {
-            let builder = Server::builder("sse", "1").http(|http| http.legacy_sse("/sse"));
-            builder.build().and_then(Server::into_router).expect("a router")
-        };
-        let app = Router::new()
-            .merge(router())
-            .nest("/one", Router::new().nest("/two", router()))
-            .nest_service("/service", router())
-            .nest("/{tenant}/x", router());
-        let at = serve_router(app).await;
-        for path in ["/sse", "/one/two/sse", "/service/sse", "/acme/x/sse"] {
-            // reads the path from the first event and posts to it
-            let mut client = HttpSse::open(at, path, &[]).await;
-            assert_eq!(client.initialize(&json!({})).await["result"]["protocolVersion"], "2024-11-05");
-        }
-    })
-    .await;
+    let router = || {
+        let builder = Server::builder("sse", "1").http(|http| http.legacy_sse("/sse"));
+        builder.build().and_then(Server::into_router).expect("a router")
+    };
+    let app = Router::new()
+        .merge(router())
+        .nest("/one", Router::new().nest("/two", router()))
+        .nest_service("/service", router())
+        .nest("/{tenant}/x", router());
+    let at = serve_router(app).await;
+    for path in ["/sse", "/one/two/sse", "/service/sse", "/acme/x/sse"] {
+        // reads the path from the first event and posts to it
+        let mut client = HttpSse::open(at, path, &[]).await;
+        assert_eq!(client.initialize(&json!({})).await["result"]["protocolVersion"], "2024-11-05");
+    }
 }
 
 #[tokio::test]
 async fn a_service_is_one_endpoint_at_any_path() {
-    within(async {
-        let service = server().into_service().expect("a service");
-        let app = Router::new().nest_service("/tools/mcp", service).layer(middleware::from_fn(identify));
-        let at = serve_router(app).await;
-        let reply = call().header("X-User", "ada").path("/tools/mcp").send(at).await.json();
-        assert_eq!(text_of(&reply), "ada None");
-        for path in ["/mcp", "/tools/mcp/mcp/x", "/tools"] {
-            let status = call().header("X-User", "ada").path(path).send(at).await.status;
-            assert_eq!(status, if path.starts_with("/tools/mcp") { 200 } else { 404 }, "{path}");
-        }
-    })
-    .await;
+    let service = server().into_service().expect("a service");
+    let app = Router::new().nest_service("/tools/mcp", service).layer(middleware::from_fn(identify));
+    let at = serve_router(app).await;
+    let reply = call().header("X-User", "ada").path("/tools/mcp").send(at).await.json();
+    assert_eq!(text_of(&reply), "ada None");
+    for path in ["/mcp", "/tools/mcp/", "/tools/mcp/mcp/x", "/tools"] {
+        let status = call().header("X-User", "ada").path(path).send(at).await.status;
+        assert_eq!(status, if path.starts_with("/tools/mcp") { 200 } else { 404 }, "{path}");
+    }
+    let elsewhere = call().path("/tools/mcp").with("Host", "evil.example").send(at).await;
+    assert_eq!(elsewhere.status, 403, "hosts are checked there as well");
 }
 
 #[tokio::test]
 async fn a_graceful_shutdown_ends_listen_streams() {
-    within(async {
-        let service = server().into_service().expect("a service");
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let at = listener.local_addr().expect("an address");
-        let (stop, stopped) = tokio::sync::oneshot::channel();
-        let app = service.clone().into_router();
-        let serving = axum::serve(listener, app).with_graceful_shutdown(async move {
-            stopped.await.expect("told to stop");
-            service.stop();
-        });
-        let serving = tokio::spawn(async move { serving.await });
-        let listen = HttpRequest::modern(
-            1,
-            "subscriptions/listen",
-            json!({ "notifications": { "toolsListChanged": true } }),
-        );
-        let mut modern = EventStream::open(&listen, at).await.expect("a stream");
-        modern.message().await;
-        let session = HttpRequest::initialize("2025-06-18").send(at).await.session();
-        let mut legacy =
-            EventStream::open(&HttpRequest::standalone_stream(&session), at).await.expect("a stream");
-        stop.send(()).expect("a server");
-        assert_eq!(modern.message().await["id"], 1, "its result");
-        while legacy.next().await.is_some() {}
-        drop((modern, legacy));
-        serving.await.expect("no panic").expect("no error");
-    })
-    .await;
+    let service = server().into_service().expect("a service");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let at = listener.local_addr().expect("an address");
+    let (stop, stopped) = tokio::sync::oneshot::channel();
+    let app = service.clone().into_router();
+    let serving = axum::serve(listener, app).with_graceful_shutdown(async move {
+        stopped.await.expect("told to stop");
+        service.stop();
+    });
+    let serving = spawn(async move { serving.await });
+    let listen = HttpRequest::modern(
+        1,
+        "subscriptions/listen",
+        json!({ "notifications": { "toolsListChanged": true } }),
+    );
+    let mut modern = EventStream::open(&listen, at).await.expect("a stream");
+    modern.message().await;
+    let session = HttpRequest::initialize("2025-06-18").send(at).await.session();
+    let mut legacy =
+        EventStream::open(&HttpRequest::standalone_stream(&session), at).await.expect("a stream");
+    stop.send(()).expect("a server");
+    assert_eq!(modern.message().await["id"], 1, "its result");
+    while legacy.next().await.is_some() {}
+    drop((modern, legacy));
+    serving.await.expect("no panic").expect("no error");
 }
 
 #[tokio::test]
 async fn a_router_is_stopped_by_the_service_beside_it() {
-    within(async {
-        let builder =
-            mcp_runtime::server!().with_handle(drop).http(|http| http.health_paths("/healthz", "/readyz"));
-        let mcp = builder.into_service().expect("a service");
-        let address = serve_router(mcp.clone().into_router()).await;
-        let filter = json!({ "notifications": { "toolsListChanged": true } });
-        let listen = HttpRequest::modern("s", "subscriptions/listen", filter);
-        let mut stream = EventStream::open(&listen, address).await.expect("a stream");
-        stream.message().await;
-        let ready = || HttpRequest::new("GET").path("/readyz");
-        assert_eq!(ready().send(address).await.status, 200);
-        mcp.stop();
-        assert_eq!(stream.message().await["result"]["resultType"], "complete");
-        assert_eq!(ready().send(address).await.status, 503);
-        let late = HttpRequest::modern(1, "tools/list", json!({})).send(address).await;
-        assert_eq!((late.status, late.header("connection")), (200, Some("close")));
-    })
-    .await;
+    let builder =
+        mcp_runtime::server!().with_handle(drop).http(|http| http.health_paths("/healthz", "/readyz"));
+    let mcp = builder.into_service().expect("a service");
+    let address = serve_router(mcp.clone().into_router()).await;
+    let filter = json!({ "notifications": { "toolsListChanged": true } });
+    let listen = HttpRequest::modern("s", "subscriptions/listen", filter);
+    let mut stream = EventStream::open(&listen, address).await.expect("a stream");
+    stream.message().await;
+    let ready = || HttpRequest::new("GET").path("/readyz");
+    assert_eq!(ready().send(address).await.status, 200);
+    mcp.stop();
+    assert_eq!(stream.message().await["result"]["resultType"], "complete");
+    assert_eq!(ready().send(address).await.status, 503);
+    let late = HttpRequest::modern(1, "tools/list", json!({})).send(address).await;
+    assert_eq!((late.status, late.header("connection")), (200, Some("close")));
 }

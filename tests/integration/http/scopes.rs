@@ -1,8 +1,6 @@
 //! Items that are hidden from callers without their scopes.
 
-use mcp_runtime::{Principal, Server, prelude::*};
-use mcp_tests::support::{HttpRequest, HttpServer, text_of, within};
-use serde_json::{Value, json};
+use crate::prelude::*;
 
 /// For everyone
 #[mcp_tool]
@@ -48,13 +46,7 @@ fn page(page: String) -> String {
 
 fn server() -> Server {
     Server::builder("scopes", "1")
-        .tool::<open>()
-        .tool::<purge>()
-        .tool::<route>()
-        .resource::<secrets>()
-        .resource::<admin_rules>()
-        .resource::<admin_page>()
-        .resource::<page>()
+        .discover_in(module_path!())
         .http(|http| {
             http.caller(|parts| {
                 let user = parts.headers.get("x-user")?.to_str().ok()?;
@@ -66,61 +58,50 @@ fn server() -> Server {
         .expect("a server")
 }
 
-fn names(reply: &Value) -> Vec<&str> {
-    let tools = reply["result"]["tools"].as_array().into_iter().flatten();
-    tools.filter_map(|tool| tool["name"].as_str()).collect()
-}
-
 /// Scopes hide items from lists and refuse calls, also for an anonymous caller.
 #[tokio::test]
 async fn scopes_hide_items_from_callers_without_them() {
-    within(async {
-        let served = HttpServer::of(&server()).await;
-        let at = served.address;
-        let list = || HttpRequest::modern(1, "tools/list", json!({}));
-        let call = || HttpRequest::modern(2, "tools/call", json!({"name": "purge"}));
-        let read = || HttpRequest::modern(3, "resources/read", json!({"uri": "test://secrets"}));
+    let served = HttpServer::of(&server()).await;
+    let at = served.address;
+    let list = || HttpRequest::modern(1, "tools/list", json!({}));
+    let call = || HttpRequest::modern(2, "tools/call", json!({"name": "purge"}));
+    let read = || HttpRequest::modern(3, "resources/read", json!({"uri": "test://secrets"}));
 
-        let reply = list().header("X-User", "root").send(at).await.json();
-        assert_eq!(names(&reply), ["open", "purge", "route"]);
-        assert_eq!(reply["result"]["cacheScope"], "private");
-        assert_eq!(text_of(&call().header("X-User", "root").send(at).await.json()), "purged");
+    let reply = list().header("X-User", "root").send(at).await.json();
+    assert_eq!(tool_names(&reply), ["open", "purge", "route"]);
+    assert_eq!(reply["result"]["cacheScope"], "private");
+    assert_eq!(text_of(&call().header("X-User", "root").send(at).await.json()), "purged");
 
-        for user in [Some("ada"), None] {
-            let from = |request: HttpRequest| match user {
-                Some(user) => request.header("X-User", user),
-                None => request,
-            };
-            assert_eq!(names(&from(list()).send(at).await.json()), ["open"], "{user:?}");
-            // without the header, since the error for it would reveal a hidden tool
-            let route = json!({"name": "route", "arguments": {"region": "eu"}});
-            for refused in [from(call()), from(read()), from(HttpRequest::modern(4, "tools/call", route))] {
-                let reply = refused.send(at).await;
-                assert_eq!(reply.code(), -32602, "{user:?}: {}", reply.text());
-                assert!(!reply.text().contains("did you mean `purge`"), "a hidden name is not suggested");
-            }
+    for user in [Some("ada"), None] {
+        let from = |request: HttpRequest| match user {
+            Some(user) => request.header("X-User", user),
+            None => request,
+        };
+        assert_eq!(tool_names(&from(list()).send(at).await.json()), ["open"], "{user:?}");
+        // without the header, since the error for it would reveal a hidden tool
+        let route = json!({"name": "route", "arguments": {"region": "eu"}});
+        for refused in [from(call()), from(read()), from(HttpRequest::modern(4, "tools/call", route))] {
+            let reply = refused.send(at).await;
+            assert_eq!(reply.code(), -32602, "{user:?}: {}", reply.text());
+            assert!(!reply.text().contains("did you mean `purge`"), "a hidden name is not suggested");
         }
-    })
-    .await;
+    }
 }
 
 #[tokio::test]
 async fn a_template_answers_for_a_resource_that_is_hidden_from_the_caller() {
-    within(async {
-        let served = HttpServer::of(&server()).await;
-        let read = async |uri: &str, user: &str| {
-            let request = HttpRequest::modern(1, "resources/read", json!({ "uri": uri }));
-            request.header("X-User", user).send(served.address).await.json()["result"].clone()
-        };
-        let text = |result: &Value| result["contents"][0]["text"].clone();
-        for (user, rules, other) in
-            [("root", "for administrators", "s for administrators"), ("ada", "Rules", "Admins")]
-        {
-            let [exact, template] = [read("book://Rules", user).await, read("book://Admins", user).await];
-            assert_eq!((text(&exact), text(&template)), (json!(rules), json!(other)), "{user}");
-        }
-    })
-    .await;
+    let served = HttpServer::of(&server()).await;
+    let read = async |uri: &str, user: &str| {
+        let request = HttpRequest::modern(1, "resources/read", json!({ "uri": uri }));
+        request.header("X-User", user).send(served.address).await.json()["result"].clone()
+    };
+    let text = |result: &Value| result["contents"][0]["text"].clone();
+    for (user, rules, other) in
+        [("root", "for administrators", "s for administrators"), ("ada", "Rules", "Admins")]
+    {
+        let [exact, template] = [read("book://Rules", user).await, read("book://Admins", user).await];
+        assert_eq!((text(&exact), text(&template)), (json!(rules), json!(other)), "{user}");
+    }
 }
 
 #[tokio::test]
@@ -134,31 +115,28 @@ async fn nothing_is_cached_for_all_callers_where_they_are_told_apart() {
     }
     #[derive(Clone)]
     struct Tenant;
-    within(async {
-        let builder = || {
-            let builder = Server::builder("caches", "1").tool::<open>().resource::<page>();
-            builder.lists(|lists| lists.ttl(std::time::Duration::from_secs(1)))
-        };
-        for (builder, scope) in [
-            (builder(), "public"),
-            (builder().http(|http| http.trust_all_callers()), "public"),
-            (builder().http(|http| http.caller(|_| None)), "private"),
-            (builder().http(|http| http.caller_from::<User>()), "private"),
-            (builder().http(|http| http.from_request::<Tenant>()), "private"),
+    let builder = || {
+        let builder = Server::builder("caches", "1").tool::<open>().resource::<page>();
+        builder.lists(|lists| lists.ttl(Duration::from_secs(1)))
+    };
+    for (builder, scope) in [
+        (builder(), "public"),
+        (builder().http(|http| http.trust_all_callers()), "public"),
+        (builder().http(|http| http.caller(|_| None)), "private"),
+        (builder().http(|http| http.caller_from::<User>()), "private"),
+        (builder().http(|http| http.from_request::<Tenant>()), "private"),
+    ] {
+        let served = HttpServer::start(builder).await;
+        for (method, params) in [
+            ("tools/list", json!({})),
+            ("resources/list", json!({})),
+            ("resources/templates/list", json!({})),
+            ("server/discover", json!({})),
+            ("resources/read", json!({ "uri": "book://x" })),
         ] {
-            let served = HttpServer::start(builder).await;
-            for (method, params) in [
-                ("tools/list", json!({})),
-                ("resources/list", json!({})),
-                ("resources/templates/list", json!({})),
-                ("server/discover", json!({})),
-                ("resources/read", json!({ "uri": "book://x" })),
-            ] {
-                let reply = HttpRequest::modern(1, method, params).send(served.address).await.json();
-                assert_ne!(reply["result"]["ttlMs"], 0, "{method}");
-                assert_eq!(reply["result"]["cacheScope"], scope, "{method}");
-            }
+            let reply = HttpRequest::modern(1, method, params).send(served.address).await.json();
+            assert_ne!(reply["result"]["ttlMs"], 0, "{method}");
+            assert_eq!(reply["result"]["cacheScope"], scope, "{method}");
         }
-    })
-    .await;
+    }
 }

@@ -1,18 +1,11 @@
 //! Shutdown: calls in flight are answered, no request finds a closed connection, and what does not end in time gets an
 //! error.
 
-use std::{net::SocketAddr, time::Duration};
-
 use axum::Router;
-use mcp_runtime::ServerBuilder;
-use mcp_tests::support::{
-    EventStream, HttpConnection, HttpRequest, HttpServer, HttpSse, notification, request, serve_router,
-    text_of, within,
-};
-use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
 use super::fixture::{Probe, builder};
+use crate::prelude::*;
 
 fn call(name: &str) -> HttpRequest {
     HttpRequest::modern(1, "tools/call", json!({"name": name}))
@@ -20,70 +13,60 @@ fn call(name: &str) -> HttpRequest {
 
 #[tokio::test]
 async fn a_shutdown_answers_calls_in_flight() {
-    within(async {
-        let probe = Probe::default();
-        let mut server = HttpServer::start(builder(&probe)).await;
-        let at = server.address;
-        let held: Vec<_> =
-            (0..100).map(|_| tokio::spawn(async move { call("hold").send(at).await })).collect();
-        probe.entered(100).await;
-        let mut idle = HttpConnection::open(at).await;
-        idle.send(&call("burst")).await;
-        idle.response().await;
-        server.stop();
-        assert!(idle.is_closed().await);
-        probe.release(100);
-        for held in held {
-            assert_eq!(text_of(&held.await.expect("no panic").json()), "let go");
-        }
-        server.stopped().await;
-        assert!(TcpStream::connect(at).await.is_err());
-    })
-    .await;
+    let probe = Probe::default();
+    let mut server = HttpServer::start(builder(&probe)).await;
+    let at = server.address;
+    let held: Vec<_> = (0..100).map(|_| spawn(async move { call("hold").send(at).await })).collect();
+    probe.entered(100).await;
+    let mut idle = HttpConnection::open(at).await;
+    idle.send(&call("burst")).await;
+    idle.response().await;
+    server.stop();
+    assert!(idle.is_closed().await);
+    probe.release(100);
+    for held in held {
+        assert_eq!(text_of(&held.await.expect("no panic").json()), "let go");
+    }
+    server.stopped().await;
+    assert!(TcpStream::connect(at).await.is_err());
 }
 
 #[tokio::test]
 async fn connections_over_the_limit_wait() {
-    within(async {
-        let server = HttpServer::start(builder(&Probe::default()).http(|http| http.max_connections(1))).await;
-        let mut first = HttpConnection::open(server.address).await;
-        first.send(&call("burst")).await;
-        first.response().await;
-        let mut second = HttpConnection::open(server.address).await;
-        second.send(&call("burst")).await;
-        first.send(&call("burst")).await;
-        assert_eq!(text_of(&first.response().await.json()), "done");
-        drop(first);
-        assert_eq!(text_of(&second.response().await.json()), "done");
-    })
-    .await;
+    let server = HttpServer::start(builder(&Probe::default()).http(|http| http.max_connections(1))).await;
+    let mut first = HttpConnection::open(server.address).await;
+    first.send(&call("burst")).await;
+    first.response().await;
+    let mut second = HttpConnection::open(server.address).await;
+    second.send(&call("burst")).await;
+    first.send(&call("burst")).await;
+    assert_eq!(text_of(&first.response().await.json()), "done");
+    drop(first);
+    assert_eq!(text_of(&second.response().await.json()), "done");
 }
 
 #[tokio::test]
 async fn a_shutdown_lets_event_streams_of_calls_in_flight_end_with_their_results() {
-    within(async {
-        let probe = Probe::default();
-        let mut server = HttpServer::start(builder(&probe)).await;
-        let at = server.address;
-        let mut streams = vec![EventStream::open(&streamed(call("hold")), at).await.expect("a stream")];
-        for version in ["2025-11-25", "2025-06-18", "2025-03-26"] {
-            let call = json!({"name": "hold", "arguments": {}});
-            let call = HttpRequest::legacy(&session(at, version).await, 1, "tools/call", &call);
-            streams.push(EventStream::open(&streamed(call), at).await.expect("a stream"));
-        }
-        probe.entered(4).await;
-        let listening = listen(at).await;
-        server.stop();
-        refuses(listening).await;
-        probe.release(4);
-        for stream in &mut streams {
-            assert_eq!(stream.message().await["method"], "notifications/progress");
-            assert_eq!(text_of(&stream.message().await), "let go");
-            assert_eq!(stream.next().await, None);
-        }
-        server.stopped().await;
-    })
-    .await;
+    let probe = Probe::default();
+    let mut server = HttpServer::start(builder(&probe)).await;
+    let at = server.address;
+    let mut streams = vec![EventStream::open(&streamed(call("hold")), at).await.expect("a stream")];
+    for version in ["2025-11-25", "2025-06-18", "2025-03-26"] {
+        let call = json!({"name": "hold", "arguments": {}});
+        let call = HttpRequest::legacy(&session(at, version).await, 1, "tools/call", &call);
+        streams.push(EventStream::open(&streamed(call), at).await.expect("a stream"));
+    }
+    probe.entered(4).await;
+    let listening = listen(at).await;
+    server.stop();
+    refuses(listening).await;
+    probe.release(4);
+    for stream in &mut streams {
+        assert_eq!(stream.message().await["method"], "notifications/progress");
+        assert_eq!(text_of(&stream.message().await), "let go");
+        assert_eq!(stream.next().await, None);
+    }
+    server.stopped().await;
 }
 
 /// A server that serves on for so long after it was told to stop.
@@ -129,89 +112,80 @@ async fn last(connection: &mut HttpConnection, request: &HttpRequest) -> u16 {
 
 #[tokio::test]
 async fn idle_connections_answer_one_more_request_until_a_second_after_the_delay() {
-    within(async {
-        let mut server = delayed(&Probe::default(), Duration::from_secs(1)).await;
-        let at = server.address;
-        let mut connections = Vec::new();
-        for _ in 0..16 {
-            connections.push(idle(at).await);
-        }
-        let silent = HttpConnection::open(at).await;
-        connections.push(silent);
-        let mut unused = [idle(at).await, HttpConnection::open(at).await];
-        let listening = listen(at).await;
-        stop(&mut server).await;
-        let later = connections.split_off(8);
-        for (n, connection) in connections.iter_mut().enumerate() {
-            let (request, status) = match n % 4 {
-                0 => (call("burst"), 200),
-                1 => (HttpRequest::new("GET").path("/nowhere"), 404),
-                2 => (HttpRequest::new("GET").path("/healthz"), 200),
-                _ => (call("burst").with("Host", "evil.example"), 403),
-            };
-            assert_eq!(last(connection, &request).await, status);
-        }
-        assert_eq!(last(&mut HttpConnection::open(at).await, &call("burst")).await, 200, "a new one");
-        refuses(listening).await;
-        let later = later
-            .into_iter()
-            .map(|mut connection| tokio::spawn(async move { last(&mut connection, &call("burst")).await }));
-        for status in later.collect::<Vec<_>>() {
-            assert_eq!(status.await.expect("no panic"), 200);
-        }
-        for connection in &mut unused {
-            assert!(connection.is_closed().await);
-        }
-        server.stopped().await;
-    })
-    .await;
+    let mut server = delayed(&Probe::default(), Duration::from_secs(1)).await;
+    let at = server.address;
+    let mut connections = Vec::new();
+    for _ in 0..16 {
+        connections.push(idle(at).await);
+    }
+    let silent = HttpConnection::open(at).await;
+    connections.push(silent);
+    let mut unused = [idle(at).await, HttpConnection::open(at).await];
+    let listening = listen(at).await;
+    stop(&mut server).await;
+    let later = connections.split_off(8);
+    for (n, connection) in connections.iter_mut().enumerate() {
+        let (request, status) = match n % 4 {
+            0 => (call("burst"), 200),
+            1 => (HttpRequest::new("GET").path("/nowhere"), 404),
+            2 => (HttpRequest::new("GET").path("/healthz"), 200),
+            _ => (call("burst").with("Host", "evil.example"), 403),
+        };
+        assert_eq!(last(connection, &request).await, status);
+    }
+    assert_eq!(last(&mut HttpConnection::open(at).await, &call("burst")).await, 200, "a new one");
+    refuses(listening).await;
+    let later = later
+        .into_iter()
+        .map(|mut connection| spawn(async move { last(&mut connection, &call("burst")).await }));
+    for status in later.collect::<Vec<_>>() {
+        assert_eq!(status.await.expect("no panic"), 200);
+    }
+    for connection in &mut unused {
+        assert!(connection.is_closed().await);
+    }
+    server.stopped().await;
 }
 
 #[tokio::test]
 async fn a_response_to_a_request_that_was_sent_before_the_signal_closes_its_connection() {
-    within(async {
-        let probe = Probe::default();
-        let mut server = delayed(&probe, Duration::from_millis(500)).await;
-        let mut running = HttpConnection::open(server.address).await;
-        running.send(&call("hold")).await;
-        probe.entered(1).await;
-        let bytes = call("burst").bytes();
-        let (mut half_head, mut half_body) =
-            (HttpConnection::open(server.address).await, HttpConnection::open(server.address).await);
-        half_head.write(&bytes[..10]).await;
-        half_body.write(&bytes[..bytes.len() - 10]).await;
-        let listening = listen(server.address).await;
-        stop(&mut server).await;
-        refuses(listening).await;
-        probe.release(1);
-        half_head.write(&bytes[10..]).await;
-        half_body.write(&bytes[bytes.len() - 10..]).await;
-        for connection in [&mut running, &mut half_head, &mut half_body] {
-            let response = connection.response().await;
-            assert_eq!((response.status, response.header("connection")), (200, Some("close")));
-            assert!(connection.is_closed().await);
-        }
-        server.stopped().await;
-    })
-    .await;
+    let probe = Probe::default();
+    let mut server = delayed(&probe, Duration::from_millis(500)).await;
+    let mut running = HttpConnection::open(server.address).await;
+    running.send(&call("hold")).await;
+    probe.entered(1).await;
+    let bytes = call("burst").bytes();
+    let (mut half_head, mut half_body) =
+        (HttpConnection::open(server.address).await, HttpConnection::open(server.address).await);
+    half_head.write(&bytes[..10]).await;
+    half_body.write(&bytes[..bytes.len() - 10]).await;
+    let listening = listen(server.address).await;
+    stop(&mut server).await;
+    refuses(listening).await;
+    probe.release(1);
+    half_head.write(&bytes[10..]).await;
+    half_body.write(&bytes[bytes.len() - 10..]).await;
+    for connection in [&mut running, &mut half_head, &mut half_body] {
+        let response = connection.response().await;
+        assert_eq!((response.status, response.header("connection")), (200, Some("close")));
+        assert!(connection.is_closed().await);
+    }
+    server.stopped().await;
 }
 
 #[tokio::test]
 async fn connections_of_http_1_0_end_with_a_whole_response() {
-    within(async {
-        let mut server = delayed(&Probe::default(), Duration::from_secs(1)).await;
-        let old = b"GET /healthz HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n";
-        let mut http10 = HttpConnection::open(server.address).await;
-        http10.write(old).await;
-        assert_eq!(http10.response().await.header("connection"), Some("keep-alive"));
-        stop(&mut server).await;
-        http10.write(old).await;
-        let response = http10.response().await;
-        assert_eq!((response.status, response.header("connection")), (200, Some("close")));
-        assert!(http10.is_closed().await);
-        server.stopped().await;
-    })
-    .await;
+    let mut server = delayed(&Probe::default(), Duration::from_secs(1)).await;
+    let old = b"GET /healthz HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n";
+    let mut http10 = HttpConnection::open(server.address).await;
+    http10.write(old).await;
+    assert_eq!(http10.response().await.header("connection"), Some("keep-alive"));
+    stop(&mut server).await;
+    http10.write(old).await;
+    let response = http10.response().await;
+    assert_eq!((response.status, response.header("connection")), (200, Some("close")));
+    assert!(http10.is_closed().await);
+    server.stopped().await;
 }
 
 /// A builder with a shutdown timeout that calls of `hold` exceed.
@@ -239,86 +213,80 @@ async fn session(at: SocketAddr, version: &str) -> String {
 
 #[tokio::test]
 async fn a_call_that_exceeds_the_shutdown_timeout_gets_an_error_before_its_connection_closes() {
-    within(async {
-        let probe = Probe::default();
-        let mut server = HttpServer::start(impatient(&probe)).await;
-        let at = server.address;
-        let of_session = |session: &str, id: i64| {
-            HttpRequest::legacy(session, id, "tools/call", &json!({"name": "hold", "arguments": {}}))
-        };
-        let batch = session(at, "2025-03-26").await;
-        let members = [1, 2].map(|id| request(id, "tools/call", json!({"name": "hold", "arguments": {}})));
-        let batch = HttpRequest::post(json!(members).to_string()).session(&batch);
-        let mut replies = Vec::new();
-        for version in ["2025-11-25", "2025-06-18", "2025-03-26"] {
-            replies.push(of_session(&session(at, version).await, 7));
-        }
-        let ids = [json!(1), json!(7), json!(7), json!(7)];
-        let mut connections = Vec::new();
-        for call in [call("hold")].into_iter().chain(replies.clone()).chain([batch]) {
-            let mut connection = HttpConnection::open(at).await;
-            connection.send(&call).await;
-            connections.push(connection);
-        }
-        let mut streams = Vec::new();
-        for call in [call("hold")].into_iter().chain(replies) {
-            let call = streamed(call).map_body(|body| body["id"] = json!(8));
-            streams.push(EventStream::open(&call, at).await.expect("a stream"));
-        }
-        let mut sse = HttpSse::open(at, "/sse", &[]).await;
-        sse.initialize(&json!({})).await;
-        sse.send(&notification("notifications/initialized", json!({}))).await;
-        sse.send(&request(9, "tools/call", json!({"name": "hold", "arguments": {}}))).await;
-        let bytes = call("burst").bytes();
-        let mut half_sent = HttpConnection::open(at).await;
-        half_sent.write(&bytes[..bytes.len() - 10]).await;
-        probe.entered(4 + 2 + 4 + 1).await;
-        server.stop();
-        let mut batch = connections.pop().expect("a batch");
-        for (connection, id) in connections.iter_mut().zip(&ids) {
-            let response = connection.response().await;
-            assert_eq!(response.header("connection"), Some("close"));
-            is_cut_off(&response.json(), id);
-            assert!(connection.is_closed().await);
-        }
-        let response = batch.response().await.json();
-        is_cut_off(&response[0], &json!(1));
-        is_cut_off(&response[1], &json!(2));
-        for mut stream in streams {
-            assert_eq!(stream.message().await["method"], "notifications/progress");
-            is_cut_off(&stream.message().await, &json!(8));
-            assert_eq!(stream.next().await, None);
-        }
-        is_cut_off(&sse.message().await, &json!(9));
-        assert_eq!(sse.next().await, None);
-        let response = half_sent.response().await;
-        assert_eq!((response.status, response.header("connection")), (503, Some("close")));
-        is_cut_off(&response.json(), &Value::Null);
-        server.stopped().await;
-        probe.ended(11, 0).await;
-    })
-    .await;
+    let probe = Probe::default();
+    let mut server = HttpServer::start(impatient(&probe)).await;
+    let at = server.address;
+    let of_session = |session: &str, id: i64| {
+        HttpRequest::legacy(session, id, "tools/call", &json!({"name": "hold", "arguments": {}}))
+    };
+    let batch = session(at, "2025-03-26").await;
+    let members = [1, 2].map(|id| request(id, "tools/call", json!({"name": "hold", "arguments": {}})));
+    let batch = HttpRequest::post(json!(members).to_string()).session(&batch);
+    let mut replies = Vec::new();
+    for version in ["2025-11-25", "2025-06-18", "2025-03-26"] {
+        replies.push(of_session(&session(at, version).await, 7));
+    }
+    let ids = [json!(1), json!(7), json!(7), json!(7)];
+    let mut connections = Vec::new();
+    for call in [call("hold")].into_iter().chain(replies.clone()).chain([batch]) {
+        let mut connection = HttpConnection::open(at).await;
+        connection.send(&call).await;
+        connections.push(connection);
+    }
+    let mut streams = Vec::new();
+    for call in [call("hold")].into_iter().chain(replies) {
+        let call = streamed(call).map_body(|body| body["id"] = json!(8));
+        streams.push(EventStream::open(&call, at).await.expect("a stream"));
+    }
+    let mut sse = HttpSse::open(at, "/sse", &[]).await;
+    sse.initialize(&json!({})).await;
+    sse.send(&notification("notifications/initialized", json!({}))).await;
+    sse.send(&request(9, "tools/call", json!({"name": "hold", "arguments": {}}))).await;
+    let bytes = call("burst").bytes();
+    let mut half_sent = HttpConnection::open(at).await;
+    half_sent.write(&bytes[..bytes.len() - 10]).await;
+    probe.entered(4 + 2 + 4 + 1).await;
+    server.stop();
+    let mut batch = connections.pop().expect("a batch");
+    for (connection, id) in connections.iter_mut().zip(&ids) {
+        let response = connection.response().await;
+        assert_eq!(response.header("connection"), Some("close"));
+        is_cut_off(&response.json(), id);
+        assert!(connection.is_closed().await);
+    }
+    let response = batch.response().await.json();
+    is_cut_off(&response[0], &json!(1));
+    is_cut_off(&response[1], &json!(2));
+    for mut stream in streams {
+        assert_eq!(stream.message().await["method"], "notifications/progress");
+        is_cut_off(&stream.message().await, &json!(8));
+        assert_eq!(stream.next().await, None);
+    }
+    is_cut_off(&sse.message().await, &json!(9));
+    assert_eq!(sse.next().await, None);
+    let response = half_sent.response().await;
+    assert_eq!((response.status, response.header("connection")), (503, Some("close")));
+    is_cut_off(&response.json(), &Value::Null);
+    server.stopped().await;
+    probe.ended(11, 0).await;
 }
 
 #[tokio::test]
 async fn a_service_in_a_router_of_others_closes_connections_and_cuts_calls_off_once_it_is_stopped() {
-    within(async {
-        let probe = Probe::default();
-        let service = impatient(&probe).into_service().expect("a service");
-        let at = serve_router(Router::new().nest_service("/mcp", service.clone())).await;
-        let mut connection = idle(at).await;
-        let mut running = HttpConnection::open(at).await;
-        running.send(&call("hold")).await;
-        let mut stream = EventStream::open(&streamed(call("hold")), at).await.expect("a stream");
-        probe.entered(2).await;
-        service.stop();
-        assert_eq!(last(&mut connection, &call("burst")).await, 200);
-        let response = running.response().await;
-        assert_eq!(response.header("connection"), Some("close"));
-        is_cut_off(&response.json(), &json!(1));
-        assert_eq!(stream.message().await["method"], "notifications/progress");
-        is_cut_off(&stream.message().await, &json!(1));
-        probe.ended(2, 0).await;
-    })
-    .await;
+    let probe = Probe::default();
+    let service = impatient(&probe).into_service().expect("a service");
+    let at = serve_router(Router::new().nest_service("/mcp", service.clone())).await;
+    let mut connection = idle(at).await;
+    let mut running = HttpConnection::open(at).await;
+    running.send(&call("hold")).await;
+    let mut stream = EventStream::open(&streamed(call("hold")), at).await.expect("a stream");
+    probe.entered(2).await;
+    service.stop();
+    assert_eq!(last(&mut connection, &call("burst")).await, 200);
+    let response = running.response().await;
+    assert_eq!(response.header("connection"), Some("close"));
+    is_cut_off(&response.json(), &json!(1));
+    assert_eq!(stream.message().await["method"], "notifications/progress");
+    is_cut_off(&stream.message().await, &json!(1));
+    probe.ended(2, 0).await;
 }

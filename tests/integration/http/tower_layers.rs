@@ -1,14 +1,5 @@
 //! Layers of tower-http around the server, in the order of the page on transports.
 
-use std::{
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
-
 use axum::{
     Router,
     extract::Request,
@@ -16,9 +7,6 @@ use axum::{
     middleware::{self, Next},
     response::{IntoResponse, Response},
 };
-use mcp_runtime::{Server, prelude::*};
-use mcp_tests::support::{EventStream, HttpConnection, HttpRequest, serve_router, soon, text_of, within};
-use serde_json::json;
 use tokio::sync::Notify;
 use tower_http::{
     compression::CompressionLayer,
@@ -27,6 +15,8 @@ use tower_http::{
     timeout::TimeoutLayer,
     trace::TraceLayer,
 };
+
+use crate::prelude::*;
 
 #[derive(Default)]
 struct Gate {
@@ -77,7 +67,7 @@ fn server(gate: &Arc<Gate>) -> Router {
     server.into_router().expect("a router")
 }
 
-fn call(tool: &str, arguments: &serde_json::Value) -> HttpRequest {
+fn call(tool: &str, arguments: &Value) -> HttpRequest {
     let params = json!({ "name": tool, "arguments": arguments, "_meta": { "progressToken": "t" } });
     HttpRequest::modern(1, "tools/call", params).header("Authorization", "Bearer ada")
 }
@@ -90,7 +80,7 @@ fn preflight() -> HttpRequest {
 }
 
 /// The head of the response to one request.
-async fn head(request: HttpRequest, at: SocketAddr) -> mcp_tests::support::HttpResponse {
+async fn head(request: HttpRequest, at: SocketAddr) -> HttpResponse {
     let mut connection = HttpConnection::open(at).await;
     connection.send(&request).await;
     connection.head().await
@@ -98,85 +88,79 @@ async fn head(request: HttpRequest, at: SocketAddr) -> mcp_tests::support::HttpR
 
 #[tokio::test]
 async fn preflights_pass_the_documented_middleware() {
-    within(async {
-        let app = server(&Arc::default()).layer(middleware::from_fn(sign_in));
-        let at = serve_router(app).await;
-        let response = preflight().send(at).await;
-        assert_eq!((response.status, response.header("access-control-allow-origin")), (204, Some(PAGE)));
-        assert_eq!(response.header("access-control-allow-headers"), Some("authorization, mcp-method"));
-        let called = call("echo", &json!({ "text": "a" })).header("Origin", PAGE).send(at).await;
-        assert_eq!((called.status, called.header("access-control-allow-origin")), (200, Some(PAGE)));
-        let refused = HttpRequest::post("{}").header("Origin", PAGE).send(at).await;
-        assert_eq!((refused.status, refused.header("access-control-allow-origin")), (401, None));
-    })
-    .await;
+    let app = server(&Arc::default()).layer(middleware::from_fn(sign_in));
+    let at = serve_router(app).await;
+    let response = preflight().send(at).await;
+    assert_eq!((response.status, response.header("access-control-allow-origin")), (204, Some(PAGE)));
+    assert_eq!(response.header("access-control-allow-headers"), Some("authorization, mcp-method"));
+    let called = call("echo", &json!({ "text": "a" })).header("Origin", PAGE).send(at).await;
+    assert_eq!((called.status, called.header("access-control-allow-origin")), (200, Some(PAGE)));
+    let refused = HttpRequest::post("{}").header("Origin", PAGE).send(at).await;
+    assert_eq!((refused.status, refused.header("access-control-allow-origin")), (401, None));
 }
 
 #[tokio::test]
 async fn the_layers_of_the_page_keep_calls_and_streams_as_they_are() {
-    within(async {
-        let (gate, responses, ends) =
-            (Arc::new(Gate::default()), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let (count, count_end) = (responses.clone(), ends.clone());
-        let trace = TraceLayer::new_for_http()
-            .on_response(move |_: &Response, _: Duration, _: &tracing::Span| {
-                count.fetch_add(1, Ordering::SeqCst);
-            })
-            .on_eos(move |_: Option<&axum::http::HeaderMap>, _: Duration, _: &tracing::Span| {
-                count_end.fetch_add(1, Ordering::SeqCst);
-            });
-        let cors = CorsLayer::new()
-            .allow_origin([PAGE.parse().expect("an origin")])
-            .allow_methods([Method::POST, Method::GET, Method::DELETE])
-            .allow_headers(AllowHeaders::mirror_request())
-            .expose_headers(["mcp-session-id".parse().expect("a name"), header::WWW_AUTHENTICATE]);
-        // the last one is outermost
-        let app = server(&gate)
-            .layer(RequestBodyLimitLayer::new(2000))
-            .layer(middleware::from_fn(sign_in))
-            .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, Duration::from_millis(200)))
-            .layer(CompressionLayer::new())
-            .layer(cors)
-            .layer(trace);
-        let at = serve_router(app).await;
+    let (gate, responses, ends) =
+        (Arc::new(Gate::default()), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (count, count_end) = (responses.clone(), ends.clone());
+    let trace = TraceLayer::new_for_http()
+        .on_response(move |_: &Response, _: Duration, _: &tracing::Span| {
+            count.fetch_add(1, Ordering::SeqCst);
+        })
+        .on_eos(move |_: Option<&axum::http::HeaderMap>, _: Duration, _: &tracing::Span| {
+            count_end.fetch_add(1, Ordering::SeqCst);
+        });
+    let cors = CorsLayer::new()
+        .allow_origin([PAGE.parse().expect("an origin")])
+        .allow_methods([Method::POST, Method::GET, Method::DELETE])
+        .allow_headers(AllowHeaders::mirror_request())
+        .expose_headers(["mcp-session-id".parse().expect("a name"), header::WWW_AUTHENTICATE]);
+    // the last one is outermost
+    let app = server(&gate)
+        .layer(RequestBodyLimitLayer::new(2000))
+        .layer(middleware::from_fn(sign_in))
+        .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, Duration::from_millis(200)))
+        .layer(CompressionLayer::new())
+        .layer(cors)
+        .layer(trace);
+    let at = serve_router(app).await;
 
-        // JSON is compressed, and a page reads it
-        let long = || json!({ "text": "long ".repeat(100) });
-        let compressed = call("echo", &long()).header("Accept-Encoding", "gzip").header("Origin", PAGE);
-        let compressed = head(compressed, at).await;
-        assert_eq!((compressed.status, compressed.header("content-encoding")), (200, Some("gzip")));
-        assert_eq!(compressed.header("access-control-allow-origin"), Some(PAGE));
-        assert_eq!(responses.load(Ordering::SeqCst), 1);
+    // JSON is compressed, and a page reads it
+    let long = || json!({ "text": "long ".repeat(100) });
+    let compressed = call("echo", &long()).header("Accept-Encoding", "gzip").header("Origin", PAGE);
+    let compressed = head(compressed, at).await;
+    assert_eq!((compressed.status, compressed.header("content-encoding")), (200, Some("gzip")));
+    assert_eq!(compressed.header("access-control-allow-origin"), Some(PAGE));
+    assert_eq!(responses.load(Ordering::SeqCst), 1);
 
-        // a page reads the 401 of the middleware, too, and its preflight does not reach the server
-        let refused = HttpRequest::post("{}").header("Origin", PAGE).send(at).await;
-        assert_eq!((refused.status, refused.header("access-control-allow-origin")), (401, Some(PAGE)));
-        let exposed = refused.header("access-control-expose-headers").expect("names");
-        assert!(exposed.contains("www-authenticate") && exposed.contains("mcp-session-id"), "{exposed}");
-        let response = preflight().send(at).await;
-        assert_eq!((response.status, response.header("access-control-allow-origin")), (200, Some(PAGE)));
-        // the server refuses a page that it does not know, whatever the layer allows
-        let other = call("echo", &long()).header("Origin", "https://evil.example.com").send(at).await;
-        assert_eq!(other.status, 403);
+    // a page reads the 401 of the middleware, too, and its preflight does not reach the server
+    let refused = HttpRequest::post("{}").header("Origin", PAGE).send(at).await;
+    assert_eq!((refused.status, refused.header("access-control-allow-origin")), (401, Some(PAGE)));
+    let exposed = refused.header("access-control-expose-headers").expect("names");
+    assert!(exposed.contains("www-authenticate") && exposed.contains("mcp-session-id"), "{exposed}");
+    let response = preflight().send(at).await;
+    assert_eq!((response.status, response.header("access-control-allow-origin")), (200, Some(PAGE)));
+    // the server refuses a page that it does not know, whatever the layer allows
+    let other = call("echo", &long()).header("Origin", "https://evil.example.com").send(at).await;
+    assert_eq!(other.status, 403);
 
-        // an event stream is not compressed, and its events are not held back
-        let stream = call("talk", &json!({})).header("Accept-Encoding", "gzip");
-        let mut stream = EventStream::open(&stream, at).await.expect("a stream");
-        assert_eq!(stream.message().await["method"], "notifications/progress");
-        // a call that has sent nothing is cut off, and cancelled
-        assert_eq!(call("silent", &json!({})).send(at).await.status, 408);
-        assert!(soon(|| gate.dropped.load(Ordering::SeqCst) == 1).await);
-        // a stream that has begun is not, though it is older
-        gate.release.notify_one();
-        assert_eq!(text_of(&stream.message().await), "talked");
-        assert!(soon(|| ends.load(Ordering::SeqCst) > 0).await);
+    // an event stream is not compressed, and its events are not held back
+    let stream = call("talk", &json!({})).header("Accept-Encoding", "gzip");
+    let mut stream = EventStream::open(&stream, at).await.expect("a stream");
+    assert_eq!(stream.message().await["method"], "notifications/progress");
+    // a call that has sent nothing is cut off, and cancelled
+    assert_eq!(call("silent", &json!({})).send(at).await.status, 408);
+    assert!(soon(|| gate.dropped.load(Ordering::SeqCst) == 1).await);
+    // a stream that has begun is not, though it is older
+    gate.release.notify_one();
+    assert_eq!(text_of(&stream.message().await), "talked");
+    assert!(soon(|| ends.load(Ordering::SeqCst) > 0).await);
 
-        let large = json!({ "text": "x".repeat(3000) });
-        assert_eq!(call("echo", &large).send(at).await.status, 413);
-        let mut connection = HttpConnection::open(at).await;
-        connection.write(&call("echo", &large).chunked(500)).await;
-        let status = connection.head().await.status;
-        assert!([400, 413].contains(&status), "{status}");
-    })
-    .await;
+    let large = json!({ "text": "x".repeat(3000) });
+    assert_eq!(call("echo", &large).send(at).await.status, 413);
+    let mut connection = HttpConnection::open(at).await;
+    connection.write(&call("echo", &large).chunked(500)).await;
+    let status = connection.head().await.status;
+    assert!([400, 413].contains(&status), "{status}");
 }

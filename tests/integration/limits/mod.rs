@@ -5,9 +5,7 @@ mod rates;
 mod results;
 mod shared_rates;
 
-use mcp_runtime::{Principal, Server, testing::TestServer};
-use mcp_tests::support::HttpRequest;
-use serde_json::json;
+use crate::prelude::*;
 
 /// The server as this caller sees it.
 fn seen_by(server: &Server, subject: &str) -> TestServer {

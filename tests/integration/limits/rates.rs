@@ -1,22 +1,13 @@
 //! Rates: of the server over HTTP, before anything is read, and of items, on every transport.
 
 use mcp_runtime::{
-    Principal, Revision, Server, ServerBuilder,
     auth::ApiKeys,
-    prelude::*,
     prompt::{PromptCall, PromptDef},
     resource::{ResourceCall, ResourceDef},
-    testing::TestServer,
-    tool::{ToolCall, ToolDef},
 };
-use mcp_tests::support::{
-    Client, HttpConnection, HttpRequest, HttpServer, HttpSse, LineConnection, Transport, initialize,
-    legacy_call, ping, text_of, within,
-};
-use serde_json::json;
 
 use super::{call, seen_by};
-use crate::common::{build_error, refusal, serve};
+use crate::prelude::*;
 
 /// Returns at once
 #[mcp_tool]
@@ -57,192 +48,162 @@ fn from(client: &str) -> HttpRequest {
 
 #[tokio::test]
 async fn a_client_over_its_rate_is_told_when_to_come_back_before_its_body_is_read() {
-    within(async {
-        let server = HttpServer::start(limited("2/1h")).await;
-        for _ in 0..2 {
-            assert_eq!(text_of(&from("192.0.2.1").send(server.address).await.json()), "here");
-        }
-        let mut connection = HttpConnection::open(server.address).await;
-        connection
-            .write(
-                b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-                  X-Forwarded-For: 192.0.2.1\r\nContent-Length: 1000000\r\n\r\n",
-            )
-            .await;
-        // not a byte of the body has been sent
-        let refused = connection.response().await;
-        assert_eq!((refused.status, refused.code()), (429, -32603));
-        let seconds: u64 = refused.header("retry-after").and_then(|text| text.parse().ok()).expect("a time");
-        assert!((1..=1800).contains(&seconds), "{seconds} s of half an hour");
-        let message = refused.json()["error"]["message"].clone();
-        assert_eq!(
-            message,
-            format!(
-                "too many requests: a client may send at most 2 requests in 1 hour\ntry again in {seconds} s"
-            )
-        );
-        // every method, and every path of the protocol
-        for request in [HttpRequest::new("GET"), HttpRequest::new("DELETE"), HttpRequest::post("not JSON")] {
-            let status = request.header("X-Forwarded-For", "192.0.2.1").send(server.address).await.status;
-            assert_eq!(status, 429);
-        }
-        assert_eq!(HttpRequest::new("GET").path("/readyz").send(server.address).await.status, 200);
-        assert_eq!(text_of(&from("192.0.2.2").send(server.address).await.json()), "here");
-    })
-    .await;
+    let server = HttpServer::start(limited("2/1h")).await;
+    for _ in 0..2 {
+        assert_eq!(text_of(&from("192.0.2.1").send(server.address).await.json()), "here");
+    }
+    let mut connection = HttpConnection::open(server.address).await;
+    connection
+        .write(
+            b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+              X-Forwarded-For: 192.0.2.1\r\nContent-Length: 1000000\r\n\r\n",
+        )
+        .await;
+    // not a byte of the body has been sent
+    let refused = connection.response().await;
+    assert_eq!((refused.status, refused.code()), (429, -32603));
+    let seconds: u64 = refused.header("retry-after").and_then(|text| text.parse().ok()).expect("a time");
+    assert!((1..=1800).contains(&seconds), "{seconds} s of half an hour");
+    let message = refused.json()["error"]["message"].clone();
+    assert_eq!(
+        message,
+        format!(
+            "too many requests: a client may send at most 2 requests in 1 hour\ntry again in {seconds} s"
+        )
+    );
+    // every method, and every path of the protocol
+    for request in [HttpRequest::new("GET"), HttpRequest::new("DELETE"), HttpRequest::post("not JSON")] {
+        let status = request.header("X-Forwarded-For", "192.0.2.1").send(server.address).await.status;
+        assert_eq!(status, 429);
+    }
+    assert_eq!(HttpRequest::new("GET").path("/readyz").send(server.address).await.status, 200);
+    assert_eq!(text_of(&from("192.0.2.2").send(server.address).await.json()), "here");
 }
 
 #[tokio::test]
 async fn a_client_that_forges_addresses_has_one_rate() {
-    within(async {
-        // no proxy is trusted
-        let direct = HttpServer::start(builder().limits(|limits| limits.rate("3/1h"))).await;
-        let statuses = async |request: &dyn Fn(u8) -> HttpRequest, server: &HttpServer| {
-            let mut statuses = Vec::new();
-            for n in 0..5 {
-                statuses.push(request(n).send(server.address).await.status);
-            }
-            statuses
-        };
-        let forged = |n: u8| from(&format!("192.0.2.{n}")).header("Forwarded", &format!("for=192.0.2.{n}"));
-        assert_eq!(statuses(&forged, &direct).await, [200, 200, 200, 429, 429]);
-        // the proxy appends the address that it sees to what the client has written
-        let behind = HttpServer::start(limited("3/1h")).await;
-        let appended = |n: u8| from(&format!("192.0.2.{n}, 203.0.113.7"));
-        assert_eq!(statuses(&appended, &behind).await, [200, 200, 200, 429, 429]);
-        let passed_on = |n: u8| from("203.0.113.8").header("Forwarded", &format!("for=192.0.2.{n}"));
-        assert_eq!(
-            statuses(&passed_on, &behind).await,
-            [200, 200, 200, 429, 429],
-            "a header that no proxy writes"
-        );
-    })
-    .await;
+    // no proxy is trusted
+    let direct = HttpServer::start(builder().limits(|limits| limits.rate("3/1h"))).await;
+    let statuses = async |request: &dyn Fn(u8) -> HttpRequest, server: &HttpServer| {
+        let mut statuses = Vec::new();
+        for n in 0..5 {
+            statuses.push(request(n).send(server.address).await.status);
+        }
+        statuses
+    };
+    let forged = |n: u8| from(&format!("192.0.2.{n}")).header("Forwarded", &format!("for=192.0.2.{n}"));
+    assert_eq!(statuses(&forged, &direct).await, [200, 200, 200, 429, 429]);
+    // the proxy appends the address that it sees to what the client has written
+    let behind = HttpServer::start(limited("3/1h")).await;
+    let appended = |n: u8| from(&format!("192.0.2.{n}, 203.0.113.7"));
+    assert_eq!(statuses(&appended, &behind).await, [200, 200, 200, 429, 429]);
+    let passed_on = |n: u8| from("203.0.113.8").header("Forwarded", &format!("for=192.0.2.{n}"));
+    assert_eq!(
+        statuses(&passed_on, &behind).await,
+        [200, 200, 200, 429, 429],
+        "a header that no proxy writes"
+    );
 }
 
 #[tokio::test]
 async fn a_flood_of_one_principal_leaves_another_its_rate() {
-    within(async {
-        let builder = builder().limits(|limits| limits.rate("20/1h")).http(|http| {
-            http.caller(|parts| Some(Principal::new("test", parts.headers.get("x-user")?.to_str().ok()?)))
-        });
-        let server = HttpServer::start(builder).await;
-        let at = server.address;
-        let flood: Vec<_> = (0..200)
-            .map(|_| tokio::spawn(async move { call("here").header("x-user", "eve").send(at).await.status }))
-            .collect();
-        let mut served = 0;
-        for status in flood {
-            served += usize::from(status.await.expect("no panic") == 200);
-        }
-        assert_eq!(served, 20);
-        for _ in 0..20 {
-            assert_eq!(call("here").header("x-user", "ada").send(at).await.status, 200);
-        }
-        // those without a principal are told apart by their address
-        assert_eq!(call("here").send(at).await.status, 200);
-    })
-    .await;
+    let builder = builder().limits(|limits| limits.rate("20/1h")).http(|http| http.caller(x_user));
+    let server = HttpServer::start(builder).await;
+    let at = server.address;
+    let flood: Vec<_> = (0..200)
+        .map(|_| spawn(async move { call("here").header("x-user", "eve").send(at).await.status }))
+        .collect();
+    let mut served = 0;
+    for status in flood {
+        served += usize::from(status.await.expect("no panic") == 200);
+    }
+    assert_eq!(served, 20);
+    for _ in 0..20 {
+        assert_eq!(call("here").header("x-user", "ada").send(at).await.status, 200);
+    }
+    // those without a principal are told apart by their address
+    assert_eq!(call("here").send(at).await.status, 200);
 }
 
 #[tokio::test]
 async fn many_addresses_are_served_and_none_of_them_gets_more_than_its_rate() {
-    within(async {
-        let server = HttpServer::start(limited("2/1h")).await;
-        let mut connection = HttpConnection::open(server.address).await;
-        let mut status = async |client: &str| {
-            connection.send(&from(client)).await;
-            connection.response().await.status
-        };
-        assert_eq!([status("192.0.2.1").await, status("192.0.2.1").await], [200; 2]);
-        for n in 0..2000_u32 {
-            let [_, _, high, low] = n.to_be_bytes();
-            assert_eq!(status(&format!("10.0.{high}.{low}")).await, 200);
-        }
-        // the server closes a connection whose body it has not read
-        assert_eq!(from("192.0.2.1").send(server.address).await.status, 429);
-    })
-    .await;
+    let server = HttpServer::start(limited("2/1h")).await;
+    let mut connection = HttpConnection::open(server.address).await;
+    let mut status = async |client: &str| {
+        connection.send(&from(client)).await;
+        connection.response().await.status
+    };
+    assert_eq!([status("192.0.2.1").await, status("192.0.2.1").await], [200; 2]);
+    for n in 0..2000_u32 {
+        let [_, _, high, low] = n.to_be_bytes();
+        assert_eq!(status(&format!("10.0.{high}.{low}")).await, 200);
+    }
+    // the server closes a connection whose body it has not read
+    assert_eq!(from("192.0.2.1").send(server.address).await.status, 429);
 }
 
 #[tokio::test]
 async fn each_request_of_a_batch_counts() {
-    within(async {
-        let server = HttpServer::start(limited("4/1h")).await;
-        let session = HttpRequest::initialize("2025-03-26").header("X-Forwarded-For", "192.0.2.1");
-        let session = session.send(server.address).await.session();
-        let batch: Vec<_> = (1..=5).map(|id| legacy_call(id, "here", &json!({}))).collect();
-        let batch = HttpRequest::post(json!(batch).to_string()).session(&session);
-        let replies = batch.header("X-Forwarded-For", "192.0.2.1").send(server.address).await.json();
-        let served: Vec<_> =
-            replies.as_array().expect("an array").iter().map(|reply| reply.get("result").is_some()).collect();
-        assert_eq!(served, [true, true, true, false, false], "`initialize` was the first");
-        assert_eq!(replies[4]["error"]["code"], -32603);
-    })
-    .await;
+    let server = HttpServer::start(limited("4/1h")).await;
+    let session = HttpRequest::initialize("2025-03-26").header("X-Forwarded-For", "192.0.2.1");
+    let session = session.send(server.address).await.session();
+    let batch: Vec<_> = (1..=5).map(|id| legacy_call(id, "here", &json!({}))).collect();
+    let batch = HttpRequest::post(json!(batch).to_string()).session(&session);
+    let replies = batch.header("X-Forwarded-For", "192.0.2.1").send(server.address).await.json();
+    let served: Vec<_> =
+        replies.as_array().expect("an array").iter().map(|reply| reply.get("result").is_some()).collect();
+    assert_eq!(served, [true, true, true, false, false], "`initialize` was the first");
+    assert_eq!(replies[4]["error"]["code"], -32603);
 }
 
 #[tokio::test]
 async fn the_streams_and_messages_of_http_sse_count() {
-    within(async {
-        let builder = limited("3/1h").http(|http| http.legacy_sse("/sse"));
-        let server = HttpServer::start(builder).await;
-        let mut client = HttpSse::open(server.address, "/sse", &[]).await;
-        client.initialize(&json!({})).await;
-        let again = HttpRequest::new("GET").path("/sse").header("Accept", "text/event-stream");
-        assert_eq!(again.send(server.address).await.status, 429);
-    })
-    .await;
+    let builder = limited("3/1h").http(|http| http.legacy_sse("/sse"));
+    let server = HttpServer::start(builder).await;
+    let mut client = HttpSse::open(server.address, "/sse", &[]).await;
+    client.initialize(&json!({})).await;
+    let again = HttpRequest::new("GET").path("/sse").header("Accept", "text/event-stream");
+    assert_eq!(again.send(server.address).await.status, 429);
 }
 
 #[tokio::test]
 async fn the_rate_of_a_server_holds_on_connections_too() {
-    within(async {
-        // the handshake counts as well
-        let server = builder().limits(|limits| limits.rate("4/1h")).build().expect("a server");
-        let mut lines = LineConnection::serve(&server, 1 << 16);
-        lines.reply_to(&initialize(0, "2025-11-25", &json!({}))).await;
-        for id in 1..=3 {
-            assert_eq!(text_of(&lines.reply_to(&legacy_call(id, "here", &json!({}))).await), "here");
-        }
-        let refused = lines.reply_to(&legacy_call(4, "here", &json!({}))).await;
-        assert_eq!(refused["error"]["code"], -32603);
-        let message = refused["error"]["message"].as_str().expect("a message");
-        assert!(
-            message.contains("at most 4 requests in 1 hour") && message.contains("try again in"),
-            "{message}"
-        );
-        assert!(
-            lines.reply_to(&ping(5)).await.get("result").is_some(),
-            "the host sees that the server is alive"
-        );
-    })
-    .await;
+    // the handshake counts as well
+    let server = builder().limits(|limits| limits.rate("4/1h")).build().expect("a server");
+    let mut lines = LineConnection::serve(&server, 1 << 16);
+    lines.reply_to(&initialize(0, "2025-11-25", &json!({}))).await;
+    for id in 1..=3 {
+        assert_eq!(text_of(&lines.reply_to(&legacy_call(id, "here", &json!({}))).await), "here");
+    }
+    let refused = lines.reply_to(&legacy_call(4, "here", &json!({}))).await;
+    assert_eq!(refused["error"]["code"], -32603);
+    let message = refused["error"]["message"].as_str().expect("a message");
+    assert!(
+        message.contains("at most 4 requests in 1 hour") && message.contains("try again in"),
+        "{message}"
+    );
+    assert!(lines.reply_to(&ping(5)).await.get("result").is_some(), "the host sees that the server is alive");
 }
 
 #[tokio::test]
 async fn the_rate_of_an_item_is_an_answer_to_the_model_on_every_transport() {
-    within(async {
-        for revision in [Revision::LATEST, Revision::LATEST_LEGACY] {
-            for transport in Transport::ALL {
-                let server = builder().build().expect("a server");
-                let mut client =
-                    Client::connect(&server, transport, revision, json!({}), |_, _| json!({})).await;
-                for _ in 0..2 {
-                    assert_eq!(client.call("seldom", json!({})).await.text(), "called");
-                }
-                let refused = client.call("seldom", json!({})).await;
-                assert_eq!(refused.reply["isError"], true, "{transport:?} {revision}: {}", refused.reply);
-                let text = refused.text();
-                assert!(
-                    text.starts_with("tool 'seldom' may be called 2 times in 1 hour\ntry again in"),
-                    "{text}"
-                );
-                assert_eq!(client.call("here", json!({})).await.text(), "here", "another tool");
+    for revision in [Revision::LATEST, Revision::LATEST_LEGACY] {
+        for transport in Transport::ALL {
+            let server = builder().build().expect("a server");
+            let mut client = Client::connect(&server, transport, revision, json!({}), |_, _| json!({})).await;
+            for _ in 0..2 {
+                assert_eq!(client.call("seldom", json!({})).await.text(), "called");
             }
+            let refused = client.call("seldom", json!({})).await;
+            assert_eq!(refused.reply["isError"], true, "{transport:?} {revision}: {}", refused.reply);
+            let text = refused.text();
+            assert!(
+                text.starts_with("tool 'seldom' may be called 2 times in 1 hour\ntry again in"),
+                "{text}"
+            );
+            assert_eq!(client.call("here", json!({})).await.text(), "here", "another tool");
         }
-    })
-    .await;
+    }
 }
 
 #[tokio::test]
@@ -308,9 +269,9 @@ fn what_is_not_a_rate_or_a_proxy_is_an_error_of_the_build() {
     let mounted = mcp_runtime::server!().limits(|limits| limits.rate("x"));
     let wrong = build_error(builder().mount("in", mounted));
     assert!(wrong.contains("a mounted builder: `x` is not a rate"), "{wrong}");
-    let wrong = build_error(builder().limits(|limits| limits.timeout(std::time::Duration::ZERO)));
+    let wrong = build_error(builder().limits(|limits| limits.timeout(Duration::ZERO)));
     assert!(wrong.contains("a time limit of 0 s ends every call before it begins"), "{wrong}");
-    let mounted = mcp_runtime::server!().limits(|limits| limits.timeout(std::time::Duration::ZERO));
+    let mounted = mcp_runtime::server!().limits(|limits| limits.timeout(Duration::ZERO));
     let wrong = build_error(builder().mount("in", mounted));
     assert!(wrong.contains("a mounted builder: a time limit of 0 s ends every call"), "{wrong}");
     let proxies =
@@ -329,36 +290,29 @@ fn what_is_not_a_rate_or_a_proxy_is_an_error_of_the_build() {
 
 #[tokio::test]
 async fn guesses_of_a_token_count_for_their_address_and_for_no_caller() {
-    within(async {
-        let ada = Principal::new("https://example.com", "ada");
-        let builder = limited("5/1h").auth(ApiKeys::new([("0123456789abcdef", ada)]));
-        let server = HttpServer::start(builder).await;
-        let mut statuses = Vec::new();
-        for guess in 0..7 {
-            let token = format!("Bearer 0123456789abcde{guess}");
-            statuses
-                .push(from("192.0.2.1").header("Authorization", &token).send(server.address).await.status);
-        }
-        assert_eq!(statuses, [401, 401, 401, 401, 401, 429, 429]);
-        let hers = from("192.0.2.1").header("Authorization", "Bearer 0123456789abcdef");
-        assert_eq!(hers.send(server.address).await.status, 200, "the caller has a rate of its own");
-    })
-    .await;
+    let ada = Principal::new("https://example.com", "ada");
+    let builder = limited("5/1h").auth(ApiKeys::new([("0123456789abcdef", ada)]));
+    let server = HttpServer::start(builder).await;
+    let mut statuses = Vec::new();
+    for guess in 0..7 {
+        let token = format!("Bearer 0123456789abcde{guess}");
+        statuses.push(from("192.0.2.1").header("Authorization", &token).send(server.address).await.status);
+    }
+    assert_eq!(statuses, [401, 401, 401, 401, 401, 429, 429]);
+    let hers = from("192.0.2.1").header("Authorization", "Bearer 0123456789abcdef");
+    assert_eq!(hers.send(server.address).await.status, 200, "the caller has a rate of its own");
 }
 
 #[tokio::test]
 async fn a_handshake_on_a_stream_counts_towards_the_rate_of_the_server() {
-    within(async {
-        let server = builder().limits(|limits| limits.rate("2/1h")).build().expect("a server");
-        let mut client = LineConnection::serve(&server, 1 << 16);
-        for _ in 0..2 {
-            assert!(client.reply_to(&initialize(1, "2025-06-18", &json!({}))).await["result"].is_object());
-        }
-        let refused = client.reply_to(&initialize(2, "2025-06-18", &json!({}))).await;
-        assert_eq!(refused["error"]["code"], -32603, "{refused}");
-        assert!(refused["error"]["message"].as_str().unwrap().contains("too many requests"), "{refused}");
-        // the host learns that the server is alive
-        assert!(client.reply_to(&ping(3)).await["result"].is_object());
-    })
-    .await;
+    let server = builder().limits(|limits| limits.rate("2/1h")).build().expect("a server");
+    let mut client = LineConnection::serve(&server, 1 << 16);
+    for _ in 0..2 {
+        assert!(client.reply_to(&initialize(1, "2025-06-18", &json!({}))).await["result"].is_object());
+    }
+    let refused = client.reply_to(&initialize(2, "2025-06-18", &json!({}))).await;
+    assert_eq!(refused["error"]["code"], -32603, "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("too many requests"), "{refused}");
+    // the host learns that the server is alive
+    assert!(client.reply_to(&ping(3)).await["result"].is_object());
 }

@@ -1,16 +1,12 @@
 //! Results that are too large: cut with a notice, or refused with their size.
 
 use mcp_runtime::{
-    Revision, ServerBuilder,
     content::ResourceContents,
-    prelude::*,
     prompt::{PromptCall, PromptDef},
     resource::{ResourceCall, ResourceDef},
-    testing::{Reply, TestServer},
 };
-use serde_json::json;
 
-use crate::common::{failure, refusal, serve};
+use crate::prelude::*;
 
 /// A text of any length
 #[mcp_tool(max_result = "20B")]

@@ -1,17 +1,9 @@
 //! Rates that replicas count together, and what becomes of them while the store that they share does not answer.
 
-use std::time::Duration;
-
-use mcp_runtime::{
-    Server, ServerBuilder,
-    prelude::*,
-    tool::{TaskMode, ToolCall, ToolDef},
-};
-use mcp_tests::support::{BreakableStore, HttpRequest, HttpServer, server_key, text_of};
-use serde_json::{Value, json};
+use mcp_runtime::tool::TaskMode;
 
 use super::{call, seen_by};
-use crate::common::ThreadLog;
+use crate::prelude::*;
 
 /// Has a rate
 #[mcp_tool(rate = "10/1h")]

@@ -1,17 +1,9 @@
 //! What clients can repeat without end fills no log: a few lines, then one in each interval that counts the others.
 
-use std::time::Duration;
-
 use axum::http::request::Parts;
-use mcp_runtime::{
-    Principal,
-    auth::{Denied, Verifier},
-    prelude::*,
-};
-use mcp_tests::support::{HttpRequest, HttpServer, LineConnection, ping, within};
-use serde_json::json;
+use mcp_runtime::auth::{Denied, Verifier};
 
-use crate::common::{ThreadLog, failure, serve};
+use crate::prelude::*;
 
 /// The time to each line of a place.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -80,24 +72,21 @@ fn flood() -> String {
 
 #[tokio::test(start_paused = true)]
 async fn messages_that_cannot_be_read_are_one_line_in_each_interval() {
-    within(async {
-        let log = ThreadLog::capture();
-        let server = mcp_runtime::server!().tool::<flood>().build().expect("a server");
-        let mut connection = LineConnection::serve(&server, 1 << 16);
-        connection.shake_hands("2025-03-26").await;
-        let mut flood = "not JSON\n".repeat(100);
-        flood.push_str(&format!("[{}]\n", vec!["1"; 100].join(",")));
-        connection.write(flood.as_bytes()).await;
-        connection.reply_to(&ping(1)).await;
-        let logged = log.with("could not be read");
-        assert_eq!(logged.len(), 1, "{logged:?}");
-        tokio::time::advance(INTERVAL).await;
-        connection.write(b"not JSON either\n").await;
-        connection.reply_to(&ping(2)).await;
-        let logged = log.with("could not be read");
-        assert!(logged.len() == 2 && logged[1].contains("suppressed="), "{logged:?}");
-    })
-    .await;
+    let log = ThreadLog::capture();
+    let server = mcp_runtime::server!().tool::<flood>().build().expect("a server");
+    let mut connection = LineConnection::serve(&server, 1 << 16);
+    connection.shake_hands("2025-03-26").await;
+    let mut flood = "not JSON\n".repeat(100);
+    flood.push_str(&format!("[{}]\n", vec!["1"; 100].join(",")));
+    connection.write(flood.as_bytes()).await;
+    connection.reply_to(&ping(1)).await;
+    let logged = log.with("could not be read");
+    assert_eq!(logged.len(), 1, "{logged:?}");
+    tokio::time::advance(INTERVAL).await;
+    connection.write(b"not JSON either\n").await;
+    connection.reply_to(&ping(2)).await;
+    let logged = log.with("could not be read");
+    assert!(logged.len() == 2 && logged[1].contains("suppressed="), "{logged:?}");
 }
 
 /// Cannot say who it is.
@@ -111,17 +100,14 @@ impl Verifier for Unreachable {
 
 #[tokio::test]
 async fn callers_that_cannot_be_authenticated_are_one_line_for_many_requests() {
-    within(async {
-        let log = ThreadLog::capture();
-        let server = HttpServer::start(mcp_runtime::server!().tool::<flood>().auth(Unreachable)).await;
-        let request = HttpRequest::modern(1, "tools/call", json!({ "name": "flood", "arguments": {} }))
-            .header("Authorization", "Bearer adas-token");
-        for _ in 0..100 {
-            assert_eq!(request.send(server.address).await.status, 503);
-        }
-        // at most a few, if the machine is slow
-        let logged = log.with("callers cannot be authenticated");
-        assert!((1..=3).contains(&logged.len()), "{logged:?}");
-    })
-    .await;
+    let log = ThreadLog::capture();
+    let server = HttpServer::start(mcp_runtime::server!().tool::<flood>().auth(Unreachable)).await;
+    let request = HttpRequest::modern(1, "tools/call", json!({ "name": "flood", "arguments": {} }))
+        .header("Authorization", "Bearer adas-token");
+    for _ in 0..100 {
+        assert_eq!(request.send(server.address).await.status, 503);
+    }
+    // at most a few, if the machine is slow
+    let logged = log.with("callers cannot be authenticated");
+    assert!((1..=3).contains(&logged.len()), "{logged:?}");
 }

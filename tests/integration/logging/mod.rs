@@ -3,23 +3,13 @@
 mod floods;
 mod tracing_events;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 
-use mcp_runtime::{
-    Context, Revision, ServerBuilder,
-    context::LogLevel,
-    mcp_prompt, mcp_resource, mcp_tool,
-    testing::{Reply, TestServer},
-    tool::{ToolCall, ToolDef},
-};
-use mcp_tests::support::{
-    HttpRequest, HttpServer, LineConnection, call, cancelled, legacy_call, ping, within,
-};
-use serde_json::{Value, json};
+use mcp_runtime::context::LogLevel;
 
 use crate::{
-    common::{LEGACY, refusal, serve},
     http::legacy::session,
+    prelude::*,
     process::{legacy, until_counted},
 };
 
@@ -38,7 +28,7 @@ async fn kinds(ctx: &Context) {
     ctx.log(LogLevel::Error, json!({ "a": [1, null] })).logger("db").send();
     ctx.log(LogLevel::Error, Some(1.5)).logger(format!("db {}", 2)).send();
     // a value that cannot be serialized is not sent
-    ctx.log(LogLevel::Error, std::collections::BTreeMap::from([((1, 2), 3)])).send();
+    ctx.log(LogLevel::Error, BTreeMap::from([((1, 2), 3)])).send();
     tokio::task::yield_now().await;
     ctx.log(LogLevel::Error, "last\nline").send();
 }
@@ -204,16 +194,11 @@ async fn nothing_is_logged_for_a_finished_call() {
 #[tokio::test]
 async fn a_context_that_outlives_its_call_logs_nothing() {
     let server = HttpServer::start(logging()).await;
-    within(async {
-        let left = HttpRequest::modern(1, "tools/call", asking("leave", "debug"))
-            .send(server.address)
-            .await
-            .messages();
-        assert_eq!((left.len(), &left[0]["params"]["data"]), (2, &json!("in time")));
-        let reply = HttpRequest::modern(2, "tools/call", asking("late", "debug")).send(server.address).await;
-        assert_eq!(reply.json()["result"]["content"][0]["text"], "true");
-    })
-    .await;
+    let left =
+        HttpRequest::modern(1, "tools/call", asking("leave", "debug")).send(server.address).await.messages();
+    assert_eq!((left.len(), &left[0]["params"]["data"]), (2, &json!("in time")));
+    let reply = HttpRequest::modern(2, "tools/call", asking("late", "debug")).send(server.address).await;
+    assert_eq!(reply.json()["result"]["content"][0]["text"], "true");
 }
 
 #[tokio::test]
@@ -222,7 +207,7 @@ async fn work_that_outlives_a_function_which_returns_at_once_learns_that_the_cal
     let leaves = ToolDef::builder("leaves").handler(move |call: ToolCall| {
         let ended = ended.clone();
         async move {
-            tokio::spawn(async move {
+            spawn(async move {
                 call.context.cancelled().await;
                 call.context.log(LogLevel::Error, "late").send();
                 ended.send(call.context.is_cancelled()).await
@@ -269,57 +254,31 @@ async fn a_level_lasts_for_its_connection() {
 }
 
 #[tokio::test]
-async fn over_http_messages_come_before_the_result() {
-    let server = HttpServer::start(logging()).await;
-    within(async {
-        for name in ["talk", "kinds"] {
-            let quiet =
-                HttpRequest::modern(1, "tools/call", json!({ "name": name })).send(server.address).await;
-            assert_eq!(quiet.json()["result"]["isError"], json!(null), "JSON, since nothing comes first");
-        }
-        let events = HttpRequest::modern(2, "tools/call", asking("talk", "alert"))
-            .send(server.address)
-            .await
-            .messages();
-        let data: Vec<_> = events.iter().map(|event| &event["params"]["data"]).collect();
-        assert_eq!(data, [&json!("alert"), &json!("emergency"), &json!(null)]);
-        assert_eq!(events[2]["result"]["content"][0]["text"], "talked");
-    })
-    .await;
-}
-
-#[tokio::test]
 async fn over_http_a_level_lasts_for_its_session() {
     let server = HttpServer::start(logging()).await;
-    within(async {
-        let [mine, other] = [session(&server, "2025-11-25").await, session(&server, "2025-11-25").await];
-        let set = json!({ "level": "alert" });
-        let reply = HttpRequest::legacy(&mine, 1, "logging/setLevel", &set).send(server.address).await;
-        assert_eq!(reply.json()["result"], json!({}));
-        for (session, count) in [(&mine, 2), (&other, 7)] {
-            let call = HttpRequest::legacy(session, 2, "tools/call", &json!({ "name": "talk" }));
-            let messages = call.send(server.address).await.messages();
-            let logged = messages.iter().filter(|message| message["method"] == "notifications/message");
-            assert_eq!(logged.count(), count, "{messages:?}");
-        }
-    })
-    .await;
+    let [mine, other] = [session(&server, "2025-11-25").await, session(&server, "2025-11-25").await];
+    let set = json!({ "level": "alert" });
+    let reply = HttpRequest::legacy(&mine, 1, "logging/setLevel", &set).send(server.address).await;
+    assert_eq!(reply.json()["result"], json!({}));
+    for (session, count) in [(&mine, 2), (&other, 7)] {
+        let call = HttpRequest::legacy(session, 2, "tools/call", &json!({ "name": "talk" }));
+        let messages = call.send(server.address).await.messages();
+        let logged = messages.iter().filter(|message| message["method"] == "notifications/message");
+        assert_eq!(logged.count(), count, "{messages:?}");
+    }
 }
 
 #[tokio::test]
 async fn without_sessions_a_level_is_accepted_but_not_kept() {
     let server = HttpServer::start(logging().http(|http| http.stateless())).await;
-    within(async {
-        let reply = HttpRequest::post(set_level("a", "alert").to_string())
-            .header("MCP-Protocol-Version", "2025-11-25")
-            .send(server.address)
-            .await;
-        assert_eq!((reply.status, &reply.json()["result"]), (200, &json!({})));
-        let call = HttpRequest::legacy("", 2, "tools/call", &json!({ "name": "talk" }));
-        let call = call.without("Mcp-Session-Id").header("MCP-Protocol-Version", "2025-11-25");
-        let messages = call.send(server.address).await.messages();
-        let logged = messages.iter().filter(|message| message["method"] == "notifications/message");
-        assert_eq!(logged.count(), 7, "as before: {messages:?}");
-    })
-    .await;
+    let reply = HttpRequest::post(set_level("a", "alert").to_string())
+        .header("MCP-Protocol-Version", "2025-11-25")
+        .send(server.address)
+        .await;
+    assert_eq!((reply.status, &reply.json()["result"]), (200, &json!({})));
+    let call = HttpRequest::legacy("", 2, "tools/call", &json!({ "name": "talk" }));
+    let call = call.without("Mcp-Session-Id").header("MCP-Protocol-Version", "2025-11-25");
+    let messages = call.send(server.address).await.messages();
+    let logged = messages.iter().filter(|message| message["method"] == "notifications/message");
+    assert_eq!(logged.count(), 7, "as before: {messages:?}");
 }

@@ -2,12 +2,11 @@
 
 use std::{fmt, sync::Once};
 
-use mcp_runtime::{Context, ServerBuilder, ToolError, context::client_layer, mcp_tool, testing::TestServer};
-use serde_json::{Value, json};
+use mcp_runtime::context::client_layer;
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
 use super::asking;
-use crate::common::{LEGACY, serve};
+use crate::prelude::*;
 
 /// Once for all tests: calls run on many threads.
 fn subscribe() {
@@ -98,7 +97,7 @@ fn caused() {
 #[mcp_tool]
 async fn spawns(ctx: &Context) -> bool {
     let ctx = ctx.clone();
-    let task = tokio::spawn(async move {
+    let task = spawn(async move {
         tracing::error!("outside of a call");
         ctx.is_cancelled()
     });
@@ -107,15 +106,7 @@ async fn spawns(ctx: &Context) -> bool {
 
 fn builder() -> ServerBuilder {
     subscribe();
-    mcp_runtime::server!()
-        .tool::<plain>()
-        .tool::<steps>()
-        .tool::<blocks>()
-        .tool::<yields>()
-        .tool::<fails>()
-        .tool::<recurses>()
-        .tool::<caused>()
-        .tool::<spawns>()
+    mcp_runtime::server!().discover_in(module_path!())
 }
 
 fn logging() -> ServerBuilder {

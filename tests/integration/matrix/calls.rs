@@ -1,11 +1,7 @@
 //! Calls in progress: progress, log messages, cancellation, and clients that disconnect.
 
-use std::sync::atomic::Ordering;
-
-use mcp_tests::support::{Client, Transport};
-use serde_json::{Value, json};
-
 use super::{Cell, Protocol, cells, connect};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn progress_precedes_the_result_and_only_increases() {

@@ -1,17 +1,10 @@
 //! Client requests over every transport: elicitation, sampling and roots; several at once, refused, or sent to clients
 //! without the capability.
 
-use std::sync::{Arc, atomic::Ordering};
-
-use mcp_runtime::{
-    ServerBuilder,
-    client_request::{ClientRequestError, CreateMessage},
-    prelude::*,
-};
-use mcp_tests::support::Client;
-use serde_json::{Value, json};
+use mcp_runtime::client_request::{ClientRequestError, CreateMessage};
 
 use super::{Cell, Name, Protocol, Seen, capable, cells, connect_to};
+use crate::prelude::*;
 
 #[mcp_type]
 struct Flight {
@@ -70,7 +63,7 @@ async fn twice(ctx: &Context) -> Result<String, ToolError> {
 #[mcp_tool]
 async fn detached(ctx: &Context) -> Result<String, ToolError> {
     let ctx = ctx.clone();
-    let asked = tokio::spawn(async move { ctx.elicit::<bool>("key", "Really?").await }).await?;
+    let asked = spawn(async move { ctx.elicit::<bool>("key", "Really?").await }).await?;
     Ok(asked?.to_string())
 }
 

@@ -1,16 +1,10 @@
 //! Layers see every call of a tool, resource or prompt, whatever its transport, and may answer for it, change it or run
 //! it again.
 
-use std::sync::{Arc, Mutex};
-
-use mcp_runtime::{
-    ProtocolError, Server, ToolResult,
-    layer::{CallOutput, Layer, LayeredCall, Next, Outcome},
-    prelude::*,
-};
-use serde_json::{Value, json};
+use mcp_runtime::layer::{CallOutput, Layer, LayeredCall, Next, Outcome};
 
 use super::{Cell, Name, Protocol, capable, cells, connect_to};
+use crate::prelude::*;
 
 /// Records each call with its outcome.
 #[derive(Clone, Default)]
@@ -98,13 +92,7 @@ fn answers(method: &str, _: &Value) -> Value {
 
 fn served() -> (Server, Recorder) {
     let recorder = Recorder::default();
-    let builder = mcp_runtime::server!()
-        .tool::<repeat>()
-        .tool::<greet>()
-        .resource::<note>()
-        .prompt::<rhyme>()
-        .layer(recorder.clone())
-        .layer(obey);
+    let builder = mcp_runtime::server!().discover_in(module_path!()).layer(recorder.clone()).layer(obey);
     (builder.build().unwrap(), recorder)
 }
 

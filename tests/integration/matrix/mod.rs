@@ -15,20 +15,10 @@ mod shutdown;
 mod subscriptions;
 mod tasks;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
-
-use mcp_runtime::{
-    Completion, Revision, Server, ServerBuilder, ServerHandle,
-    context::LogLevel,
-    prelude::*,
-    tool::{ToolCall, ToolDef},
-};
-use mcp_tests::support::{Answers, Client, Transport, soon};
-use serde_json::{Value, json};
+use mcp_runtime::{Completion, context::LogLevel};
 use tokio::sync::Semaphore;
+
+use crate::prelude::*;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Protocol {

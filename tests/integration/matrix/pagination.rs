@@ -1,15 +1,9 @@
 //! Pagination of lists, and completion of arguments.
 
-use std::sync::{Arc, atomic::Ordering};
-
-use mcp_runtime::{
-    Server,
-    prelude::*,
-    resource::{ListedPage, PageRequest},
-};
-use serde_json::{Value, json};
+use mcp_runtime::resource::{ListedPage, PageRequest};
 
 use super::{Protocol, Seen, builder, capable, cells, connect, connect_to, no_requests, tool};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn lists_are_paginated_with_sealed_cursors() {

@@ -1,20 +1,10 @@
 //! The order in which calls are refused: a call with several faults gets the refusal of the first one, so that a client
 //! which repairs one fault after the other sees them in this order, and neither a limit nor a function is charged before.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
-
-use mcp_runtime::{
-    ProtocolError, Server,
-    layer::{LayeredCall, Next, Outcome},
-    prelude::*,
-};
-use mcp_tests::support::{BreakableStore, Transport, server_key, soon};
-use serde_json::{Value, json};
+use mcp_runtime::layer::{LayeredCall, Next, Outcome};
 
 use super::{Cell, Protocol, cells, connect_to, no_requests};
+use crate::prelude::*;
 
 #[derive(Default)]
 struct Runs(AtomicUsize);

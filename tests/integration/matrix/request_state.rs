@@ -1,16 +1,8 @@
 //! `requestState` of modern clients: valid only for the call and the caller that it was sealed for. Its expiry is
 //! tested in the runtime, where the clock can be set.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
-
-use mcp_runtime::{Principal, ServerBuilder, prelude::*};
-use mcp_tests::support::Transport;
-use serde_json::{Value, json};
-
 use super::{Name, capable, cells, connect_to};
+use crate::prelude::*;
 
 #[derive(Default)]
 struct Runs(AtomicUsize);
@@ -49,12 +41,7 @@ fn call(tool: &str, arguments: &Value, state: &Value, answers: &Value) -> Value 
 async fn invalid_request_state_is_refused_before_the_function_runs() {
     for cell in cells("request state") {
         let runs = Arc::<Runs>::default();
-        let builder = builder(&runs).http(|http| {
-            http.caller(|parts| {
-                let user = parts.headers.get("x-user")?.to_str().ok()?;
-                Some(Principal::new("test", user))
-            })
-        });
+        let builder = builder(&runs).http(|http| http.caller(x_user));
         let server = builder.build().unwrap();
         let mut client = connect_to(&server, cell, capable(), answers).await;
         client.set_header("x-user", "ada");

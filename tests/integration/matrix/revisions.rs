@@ -3,11 +3,8 @@
 
 use std::collections::VecDeque;
 
-use mcp_runtime::Revision;
-use mcp_tests::support::{Client, Transport};
-use serde_json::{Value, json};
-
 use super::{Protocol, cells, connect, sample_server};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn legacy_and_modern_clients_get_their_own_messages() {
@@ -37,7 +34,7 @@ fn answers(method: &str, _: &Value) -> Value {
 }
 
 /// Everything that the server sends in a revision, without random values.
-async fn messages(server: &mcp_runtime::Server, transport: Transport, revision: Revision) -> Vec<Value> {
+async fn messages(server: &Server, transport: Transport, revision: Revision) -> Vec<Value> {
     let capabilities = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
     let mut client = Client::connect(server, transport, revision, capabilities, answers).await;
     let mut messages = Vec::new();

@@ -1,15 +1,14 @@
 //! Resources, templates and prompts that are added, replaced and removed while the server runs, as tools are.
 
 use mcp_runtime::{
-    Completion, Context, Server, ServerHandle, ToolError,
+    Completion,
     content::ResourceContents,
     prompt::{PromptArgument, PromptCall, PromptDef},
     resource::{ListedPage, PageRequest, ResourceCall, ResourceDef},
 };
-use mcp_tests::support::Client;
-use serde_json::{Value, json};
 
 use super::{Protocol, capable, cells, connect_to, no_requests};
+use crate::prelude::*;
 
 /// The words that the server's state holds.
 struct Words(Vec<&'static str>);

@@ -2,17 +2,16 @@
 //! results against the schemas, the matrix of the integration tests compares them between transports.
 
 use mcp_runtime::{
-    ServerBuilder, ToolResult,
     client_request::{CreateMessage, ModelHint, ModelPreferences, SamplingMessage},
     content::{
         Audio, Content, Embedded, Icon, Image, Message, ResourceContents, ResourceLink, Role, Text, Theme,
     },
     context::LogLevel,
-    prelude::*,
     prompt::PromptResult,
     resource::{ListedResource, ResourceResult},
 };
-use serde_json::{Value, json};
+
+use crate::prelude::*;
 
 #[mcp_type]
 struct Weather {

@@ -1,13 +1,9 @@
 //! Shutdown of a process with calls in flight and open subscriptions.
 
-use mcp_tests::support::{
-    EventStream, HttpRequest, LineConnection, SUBSCRIPTION, Transport, meta, request, text_of, within,
-};
-use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{Protocol, cells};
-use crate::process::fixture;
+use crate::{prelude::*, process::fixture};
 
 /// Calls in flight.
 const CALLS: usize = 100;
@@ -87,7 +83,7 @@ async fn over_http(protocol: Protocol) {
     drop(free);
     let server = LineConnection::spawn(fixture().args(["--http", &at.to_string()]));
     while TcpStream::connect(at).await.is_err() {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let session = match protocol {
         Protocol::Legacy => {
@@ -118,7 +114,7 @@ async fn over_http(protocol: Protocol) {
     let naps: Vec<_> = (0..CALLS)
         .map(|id| {
             let request = call(id, nap());
-            tokio::spawn(async move { request.send(at).await })
+            spawn(async move { request.send(at).await })
         })
         .collect();
     while !counted(&call(CALLS, json!({ "name": "count" })).send(at).await.json()) {

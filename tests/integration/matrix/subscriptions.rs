@@ -1,11 +1,7 @@
 //! Changes of lists and resources: sent to the clients that subscribed to them and may see them.
 
-use std::sync::Arc;
-
-use mcp_tests::support::{Client, Transport};
-use serde_json::{Value, json};
-
 use super::{Cell, Protocol, Seen, builder, capable, cells, connect_to, no_requests, tool};
+use crate::prelude::*;
 
 /// The client's next notification: the method, and the URI if it has one.
 async fn next_notification(client: &mut Client) -> (String, Option<String>) {
@@ -24,7 +20,7 @@ fn updated(uri: &str) -> (String, Option<String>) {
     ("notifications/resources/updated".into(), Some(uri.into()))
 }
 
-async fn listening(server: &mcp_runtime::Server, cell: Cell, filter: Value) -> Client {
+async fn listening(server: &Server, cell: Cell, filter: Value) -> Client {
     let mut client = connect_to(server, cell, capable(), no_requests).await;
     assert_eq!(client.listen(filter.clone()).await, filter, "{cell:?}");
     client

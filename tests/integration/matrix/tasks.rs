@@ -1,12 +1,7 @@
 //! Calls that continue as tasks for clients with the extension, and stay calls for all others.
 
-use std::sync::{Arc, atomic::Ordering};
-
-use mcp_runtime::{Server, prelude::*};
-use mcp_tests::support::Client;
-use serde_json::{Value, json};
-
 use super::{Cell, Name, Protocol, Seen, cells, connect_to};
+use crate::prelude::*;
 
 /// The extension's key.
 const TASKS: &str = "io.modelcontextprotocol/tasks";

@@ -2,13 +2,10 @@
 
 use mcp_runtime::{
     Completion,
-    prelude::*,
     prompt::{PromptArgument, PromptCall, PromptDef},
-    testing::{Reply, TestServer},
 };
-use serde_json::{Value, json};
 
-use crate::common::{LEGACY, refusal, result, serve};
+use crate::prelude::*;
 
 #[mcp_type]
 #[serde(rename_all = "lowercase")]
@@ -69,7 +66,7 @@ fn offered(reply: &Reply) -> Value {
     result(reply)["completion"]["values"].clone()
 }
 
-fn builder() -> mcp_runtime::ServerBuilder {
+fn builder() -> ServerBuilder {
     let products = (0..250).map(|n| format!("p{n}")).collect();
     mcp_runtime::server!().prompt::<review>().resource::<town>().state(Products(products))
 }
@@ -250,7 +247,7 @@ async fn completion_is_declared_only_if_something_completes() {
     assert_eq!(with.capabilities().await["completions"], json!({}));
     for revision in LEGACY {
         with = with.legacy(revision);
-        let known = revision >= mcp_runtime::Revision::V2025_03_26;
+        let known = revision >= Revision::V2025_03_26;
         assert_eq!(with.capabilities().await.get("completions").is_some(), known, "{revision}");
         // the method is older than the capability
         let reply = with.complete("flag", "on", "t").await;

@@ -1,14 +1,11 @@
 //! `prompts/list` and `prompts/get`: entries, arguments parsed from strings, messages of every kind, errors.
 
 use mcp_runtime::{
-    ProtocolError, Revision,
     content::{Audio, Embedded, Image, Message, ResourceLink},
-    prelude::*,
     prompt::PromptResult,
 };
-use serde_json::{Value, json};
 
-use crate::common::{LEGACY, refusal, result, serve};
+use crate::prelude::*;
 
 #[mcp_type]
 #[derive(Debug, Clone, Copy)]
@@ -277,7 +274,7 @@ fn two_prompts_of_one_name_are_a_build_error() {
     fn other() -> &'static str {
         ""
     }
-    let error = crate::common::build_error(mcp_runtime::server!().prompt::<write>().prompt::<other>());
+    let error = build_error(mcp_runtime::server!().prompt::<write>().prompt::<other>());
     assert!(error.contains("two prompts are `write`"), "{error}");
     assert_eq!(error.matches("get.rs:").count(), 2, "{error}");
 }

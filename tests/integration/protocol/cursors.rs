@@ -1,10 +1,6 @@
 //! Cursors are sealed: each is valid only for the list and the caller that it was made for.
 
-use mcp_runtime::{Principal, Server, ServerBuilder, testing::TestServer, tool::ToolDef};
-use mcp_tests::support::{HttpRequest, HttpServer, server_key, within};
-use serde_json::{Value, json};
-
-use crate::common::{LEGACY, refusal, serve};
+use crate::prelude::*;
 
 fn tools(builder: ServerBuilder) -> ServerBuilder {
     (0..5).fold(builder.lists(|lists| lists.page_size(2)), |builder, n| {
@@ -18,7 +14,7 @@ fn named(name: &str, key: u8) -> ServerBuilder {
     tools(Server::builder(name, "1").stores(|stores| stores.keys([server_key(key)])))
 }
 
-async fn page(server: &TestServer, cursor: &str) -> mcp_runtime::testing::Reply {
+async fn page(server: &TestServer, cursor: &str) -> Reply {
     server.request("tools/list", json!({ "cursor": cursor })).await
 }
 
@@ -69,31 +65,24 @@ async fn a_cursor_belongs_to_the_scopes_of_its_caller() {
         })
     });
     let server = HttpServer::start(builder).await;
-    within(async {
-        let list = async |scopes: Option<&str>, cursor: Option<&str>| -> Value {
-            let params = cursor.map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
-            let request = HttpRequest::modern(1, "tools/list", params);
-            let request =
-                scopes.into_iter().fold(request, |request, scopes| request.header("X-Scopes", scopes));
-            request.send(server.address).await.json()
-        };
-        let names = |reply: &Value| -> Vec<String> {
-            let tools = reply["result"]["tools"].as_array().unwrap_or_else(|| panic!("no tools: {reply}"));
-            tools.iter().filter_map(|tool| tool["name"].as_str()).map(str::to_owned).collect()
-        };
-        let admin = list(Some("b admin"), None).await;
-        assert_eq!(names(&admin), ["tool_0", "hidden_0"]);
-        let cursor = admin["result"]["nextCursor"].as_str();
-        assert_eq!(names(&list(Some("admin b admin"), cursor).await), ["tool_1", "hidden_1"]);
-        for scopes in [Some("b"), Some("admin"), None] {
-            assert_eq!(list(scopes, cursor).await["error"]["code"], -32602, "{scopes:?}");
-        }
-        let anonymous = list(None, None).await;
-        assert_eq!(names(&anonymous), ["tool_0", "tool_1"]);
-        assert_eq!(
-            names(&list(None, anonymous["result"]["nextCursor"].as_str()).await),
-            ["tool_2", "tool_3"]
-        );
-    })
-    .await;
+    let list = async |scopes: Option<&str>, cursor: Option<&str>| -> Value {
+        let params = cursor.map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
+        let request = HttpRequest::modern(1, "tools/list", params);
+        let request = scopes.into_iter().fold(request, |request, scopes| request.header("X-Scopes", scopes));
+        request.send(server.address).await.json()
+    };
+    let names = |reply: &Value| -> Vec<String> {
+        let tools = reply["result"]["tools"].as_array().unwrap_or_else(|| panic!("no tools: {reply}"));
+        tools.iter().filter_map(|tool| tool["name"].as_str()).map(str::to_owned).collect()
+    };
+    let admin = list(Some("b admin"), None).await;
+    assert_eq!(names(&admin), ["tool_0", "hidden_0"]);
+    let cursor = admin["result"]["nextCursor"].as_str();
+    assert_eq!(names(&list(Some("admin b admin"), cursor).await), ["tool_1", "hidden_1"]);
+    for scopes in [Some("b"), Some("admin"), None] {
+        assert_eq!(list(scopes, cursor).await["error"]["code"], -32602, "{scopes:?}");
+    }
+    let anonymous = list(None, None).await;
+    assert_eq!(names(&anonymous), ["tool_0", "tool_1"]);
+    assert_eq!(names(&list(None, anonymous["result"]["nextCursor"].as_str()).await), ["tool_2", "tool_3"]);
 }

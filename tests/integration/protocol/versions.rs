@@ -1,10 +1,6 @@
 //! Legacy and modern clients: negotiation, capabilities, and the members of their results.
 
-use mcp_runtime::{Revision, ServerBuilder, prelude::*};
-use mcp_tests::support::{LineConnection, meta};
-use serde_json::{Value, json};
-
-use crate::common::{LEGACY, refusal, serve};
+use crate::prelude::*;
 
 #[mcp_tool]
 fn echo(text: String) -> String {
@@ -223,9 +219,9 @@ async fn null_is_absent_wherever_a_member_is_optional() {
 async fn every_page_of_a_list_has_the_same_cache_hints() {
     for (seconds, milliseconds, scope) in [(0, 0, "private"), (60, 60_000, "public")] {
         let builder = (0..5).fold(mcp_runtime::server!(), |builder, n| {
-            builder.add(mcp_runtime::tool::ToolDef::builder(format!("tool_{n}")).handler(|_| async {}))
+            builder.add(ToolDef::builder(format!("tool_{n}")).handler(|_| async {}))
         });
-        let ttl = std::time::Duration::from_secs(seconds);
+        let ttl = Duration::from_secs(seconds);
         let server = serve(builder.lists(|lists| lists.page_size(2).ttl(ttl)));
         let (mut params, mut pages) = (json!({}), 0);
         loop {
@@ -244,7 +240,7 @@ async fn every_page_of_a_list_has_the_same_cache_hints() {
 
 #[tokio::test]
 async fn lists_have_cache_hints_where_configured() {
-    let server = serve(full().lists(|lists| lists.ttl(std::time::Duration::from_secs(60))));
+    let server = serve(full().lists(|lists| lists.ttl(Duration::from_secs(60))));
     for method in
         ["tools/list", "resources/list", "resources/templates/list", "prompts/list", "server/discover"]
     {

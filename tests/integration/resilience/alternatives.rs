@@ -1,7 +1,6 @@
 //! Types that contain alternatives inside of alternatives: what serde would read too often is refused before.
 
-use mcp_runtime::{ServerBuilder, prelude::*, testing::TestServer};
-use serde_json::{Value, json};
+use crate::prelude::*;
 
 /// A number, or lists of them at any depth
 #[mcp_type]

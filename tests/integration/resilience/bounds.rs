@@ -1,16 +1,10 @@
 //! Bounds on what clients can make a server keep: long ids and tokens, unfinished bodies, calls over HTTP+SSE.
 
-use std::net::SocketAddr;
-
-use mcp_runtime::{client_request::CreateMessage, prelude::*};
-use mcp_tests::support::{
-    EventStream, HttpConnection, HttpRequest, HttpServer, HttpSse, LineConnection, call, cancelled,
-    error_code, legacy_call, text_of, within,
-};
-use serde_json::{Value, json};
+use mcp_runtime::client_request::CreateMessage;
 use tokio::sync::Semaphore;
 
 use super::{Count, modern, promptly, until};
+use crate::prelude::*;
 
 /// Returns at once
 #[mcp_tool]
@@ -35,69 +29,62 @@ fn with_token(mut call: Value, token: &Value) -> Value {
 
 #[tokio::test]
 async fn a_long_progress_token_is_refused() {
-    within(async {
-        let server = mcp_runtime::server!().tool::<here>().build().expect("a server");
-        let (long, short) = (json!("t".repeat(1100)), json!("t".repeat(1000)));
-        let mut client = LineConnection::serve(&server, 1 << 16);
-        let reply = client.reply_to(&with_token(call(1, "here", &json!({})), &long)).await;
-        assert_eq!(error_code(&reply), -32602);
-        let reply = client.reply_to(&with_token(call(2, "here", &json!({})), &short)).await;
-        assert_eq!(text_of(&reply), "here");
-        client.shake_hands("2025-06-18").await;
-        let reply = client.reply_to(&with_token(legacy_call(3, "here", &json!({})), &long)).await;
-        assert_eq!(error_code(&reply), -32602);
+    let server = mcp_runtime::server!().tool::<here>().build().expect("a server");
+    let (long, short) = (json!("t".repeat(1100)), json!("t".repeat(1000)));
+    let mut client = LineConnection::serve(&server, 1 << 16);
+    let reply = client.reply_to(&with_token(call(1, "here", &json!({})), &long)).await;
+    assert_eq!(error_code(&reply), -32602);
+    let reply = client.reply_to(&with_token(call(2, "here", &json!({})), &short)).await;
+    assert_eq!(text_of(&reply), "here");
+    client.shake_hands("2025-06-18").await;
+    let reply = client.reply_to(&with_token(legacy_call(3, "here", &json!({})), &long)).await;
+    assert_eq!(error_code(&reply), -32602);
 
-        let served = HttpServer::of(&server).await;
-        let over_http = |token: &Value| {
-            let params = json!({ "name": "here", "_meta": { "progressToken": token } });
-            HttpRequest::modern(1, "tools/call", params)
-        };
-        let refused = over_http(&long).send(served.address).await;
-        assert_eq!(refused.code(), -32602);
-        assert!(refused.body.len() < 1000, "the token is not repeated: {}", refused.text());
-        assert_eq!(text_of(&over_http(&short).send(served.address).await.json()), "here");
-    })
-    .await;
+    let served = HttpServer::of(&server).await;
+    let over_http = |token: &Value| {
+        let params = json!({ "name": "here", "_meta": { "progressToken": token } });
+        HttpRequest::modern(1, "tools/call", params)
+    };
+    let refused = over_http(&long).send(served.address).await;
+    assert_eq!(refused.code(), -32602);
+    assert!(refused.body.len() < 1000, "the token is not repeated: {}", refused.text());
+    assert_eq!(text_of(&over_http(&short).send(served.address).await.json()), "here");
 }
 
 #[tokio::test]
 async fn a_long_id_is_refused_and_not_echoed() {
-    within(async {
-        let server = mcp_runtime::server!().tool::<here>().build().expect("a server");
-        let (long, short) = ("i".repeat(1100), "i".repeat(1000));
-        let mut client = LineConnection::serve(&server, 1 << 16);
-        client.send(&call(long.clone(), "here", &json!({}))).await;
-        let reply = client.message().await;
-        assert_eq!((error_code(&reply), reply.get("id")), (-32600, None));
-        assert!(!reply.to_string().contains("iiii"), "{reply}");
-        let reply = client.reply_to(&call(short.clone(), "here", &json!({}))).await;
-        assert_eq!(text_of(&reply), "here");
+    let server = mcp_runtime::server!().tool::<here>().build().expect("a server");
+    let (long, short) = ("i".repeat(1100), "i".repeat(1000));
+    let mut client = LineConnection::serve(&server, 1 << 16);
+    client.send(&call(long.clone(), "here", &json!({}))).await;
+    let reply = client.message().await;
+    assert_eq!((error_code(&reply), reply.get("id")), (-32600, None));
+    assert!(!reply.to_string().contains("iiii"), "{reply}");
+    let reply = client.reply_to(&call(short.clone(), "here", &json!({}))).await;
+    assert_eq!(text_of(&reply), "here");
 
-        // revisions whose errors all have an id get that id, since their client would wait for ever
-        let mut client = LineConnection::serve(&server, 1 << 16);
-        client.shake_hands("2025-03-26").await;
-        client.send(&legacy_call(long.clone(), "here", &json!({}))).await;
-        let reply = client.message().await;
-        assert_eq!((error_code(&reply), &reply["id"]), (-32600, &json!(long)));
-        client
-            .send(&json!([legacy_call(1, "here", &json!({})), legacy_call(long.clone(), "here", &json!({}))]))
-            .await;
-        let replies = client.message().await;
-        let ids: Vec<_> =
-            replies.as_array().expect("a batch").iter().map(|reply| reply["id"].clone()).collect();
-        assert!(ids.len() == 2 && ids.contains(&json!(1)) && ids.contains(&json!(long)), "{ids:?}");
-        // without an id that can be read, these revisions have no error at all
-        client.send(&json!({ "jsonrpc": "2.0", "id": { "a": 1 }, "method": "ping" })).await;
-        let reply = client.reply_to(&legacy_call(short.clone(), "here", &json!({}))).await;
-        assert_eq!(reply["id"], short);
+    // revisions whose errors all have an id get that id, since their client would wait for ever
+    let mut client = LineConnection::serve(&server, 1 << 16);
+    client.shake_hands("2025-03-26").await;
+    client.send(&legacy_call(long.clone(), "here", &json!({}))).await;
+    let reply = client.message().await;
+    assert_eq!((error_code(&reply), &reply["id"]), (-32600, &json!(long)));
+    client
+        .send(&json!([legacy_call(1, "here", &json!({})), legacy_call(long.clone(), "here", &json!({}))]))
+        .await;
+    let replies = client.message().await;
+    let ids: Vec<_> = replies.as_array().expect("a batch").iter().map(|reply| reply["id"].clone()).collect();
+    assert!(ids.len() == 2 && ids.contains(&json!(1)) && ids.contains(&json!(long)), "{ids:?}");
+    // without an id that can be read, these revisions have no error at all
+    client.send(&json!({ "jsonrpc": "2.0", "id": { "a": 1 }, "method": "ping" })).await;
+    let reply = client.reply_to(&legacy_call(short.clone(), "here", &json!({}))).await;
+    assert_eq!(reply["id"], short);
 
-        let served = HttpServer::of(&server).await;
-        let over_http = |id: &str| HttpRequest::modern(id, "tools/call", json!({ "name": "here" }));
-        let refused = over_http(&long).send(served.address).await;
-        assert_eq!((refused.status, refused.code(), refused.json().get("id")), (400, -32600, None));
-        assert_eq!(text_of(&over_http(&short).send(served.address).await.json()), "here");
-    })
-    .await;
+    let served = HttpServer::of(&server).await;
+    let over_http = |id: &str| HttpRequest::modern(id, "tools/call", json!({ "name": "here" }));
+    let refused = over_http(&long).send(served.address).await;
+    assert_eq!((refused.status, refused.code(), refused.json().get("id")), (400, -32600, None));
+    assert_eq!(text_of(&over_http(&short).send(served.address).await.json()), "here");
 }
 
 /// Sends a request whose body never ends.
@@ -117,7 +104,7 @@ async fn until_status(at: SocketAddr, status: u16) {
                 assert_eq!(reply.header("retry-after").is_some(), status == 503);
                 return;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     })
     .await;
@@ -125,94 +112,85 @@ async fn until_status(at: SocketAddr, status: u16) {
 
 #[tokio::test]
 async fn a_request_takes_its_permit_before_its_body_is_read() {
-    within(async {
-        // of which one client may use half
-        let builder = mcp_runtime::server!().tool::<here>().http(|http| http.max_requests(4));
-        let served = HttpServer::start(builder).await;
-        let bodies = [unfinished(served.address).await, unfinished(served.address).await];
-        until_status(served.address, 503).await;
-        drop(bodies);
-        until_status(served.address, 200).await;
-        // permits of finished requests are released as well
-        let mut bodies = [unfinished(served.address).await, unfinished(served.address).await];
-        until_status(served.address, 503).await;
-        for connection in &mut bodies {
-            connection.write(b"}").await;
-            assert_eq!(text_of(&connection.response().await.json()), "here");
-        }
-        until_status(served.address, 200).await;
-    })
-    .await;
+    // of which one client may use half
+    let builder = mcp_runtime::server!().tool::<here>().http(|http| http.max_requests(4));
+    let served = HttpServer::start(builder).await;
+    let bodies = [unfinished(served.address).await, unfinished(served.address).await];
+    until_status(served.address, 503).await;
+    drop(bodies);
+    until_status(served.address, 200).await;
+    // permits of finished requests are released as well
+    let mut bodies = [unfinished(served.address).await, unfinished(served.address).await];
+    until_status(served.address, 503).await;
+    for connection in &mut bodies {
+        connection.write(b"}").await;
+        assert_eq!(text_of(&connection.response().await.json()), "here");
+    }
+    until_status(served.address, 200).await;
 }
 
 #[tokio::test]
 async fn calls_over_http_sse_are_bounded_like_requests() {
-    within(async {
-        let entered = Count::default();
-        let release = std::sync::Arc::new(Semaphore::new(0));
-        let builder = mcp_runtime::server!()
-            .tool::<here>()
-            .tool::<wait>()
-            // of which one client may use half
-            .http(|http| http.legacy_sse("/sse").max_requests(8));
-        let served = HttpServer::start(builder.state(entered.clone()).state(release.clone())).await;
-        let mut one = HttpSse::open(served.address, "/sse", &[]).await;
-        let mut two = HttpSse::open(served.address, "/sse", &[]).await;
-        for client in [&mut one, &mut two] {
-            client.initialize(&json!({})).await;
-        }
-        // one after the other, so that it is known which calls get a permit
-        for id in 1..=4 {
-            let client = if id <= 2 { &one } else { &two };
-            client.send(&legacy_call(id, "wait", &json!({}))).await;
-            until(|| entered.get() == usize::try_from(id).expect("a small id")).await;
-        }
-        for (client, id) in [(&mut one, 5), (&mut two, 6)] {
-            client.send(&legacy_call(id, "wait", &json!({}))).await;
-            let busy = promptly(client.message()).await;
-            assert_eq!((&busy["id"], error_code(&busy)), (&json!(id), -32603), "{busy}");
-            assert!(busy["error"]["message"].as_str().expect("a text").contains("busy"), "{busy}");
-        }
-        assert_eq!(entered.get(), 4);
-        release.add_permits(4);
-        for _ in 0..2 {
-            assert_eq!(text_of(&promptly(one.message()).await), "let go");
-            assert_eq!(text_of(&promptly(two.message()).await), "let go");
-        }
-        one.send(&legacy_call(7, "here", &json!({}))).await;
-        assert_eq!(text_of(&promptly(one.message()).await), "here");
-    })
-    .await;
+    let entered = Count::default();
+    let release = Arc::new(Semaphore::new(0));
+    let builder = mcp_runtime::server!()
+        .tool::<here>()
+        .tool::<wait>()
+        // of which one client may use half
+        .http(|http| http.legacy_sse("/sse").max_requests(8));
+    let served = HttpServer::start(builder.state(entered.clone()).state(release.clone())).await;
+    let mut one = HttpSse::open(served.address, "/sse", &[]).await;
+    let mut two = HttpSse::open(served.address, "/sse", &[]).await;
+    for client in [&mut one, &mut two] {
+        client.initialize(&json!({})).await;
+    }
+    // one after the other, so that it is known which calls get a permit
+    for id in 1..=4 {
+        let client = if id <= 2 { &one } else { &two };
+        client.send(&legacy_call(id, "wait", &json!({}))).await;
+        until(|| entered.get() == usize::try_from(id).expect("a small id")).await;
+    }
+    for (client, id) in [(&mut one, 5), (&mut two, 6)] {
+        client.send(&legacy_call(id, "wait", &json!({}))).await;
+        let busy = promptly(client.message()).await;
+        assert_eq!((&busy["id"], error_code(&busy)), (&json!(id), -32603), "{busy}");
+        assert!(busy["error"]["message"].as_str().expect("a text").contains("busy"), "{busy}");
+    }
+    assert_eq!(entered.get(), 4);
+    release.add_permits(4);
+    for _ in 0..2 {
+        assert_eq!(text_of(&promptly(one.message()).await), "let go");
+        assert_eq!(text_of(&promptly(two.message()).await), "let go");
+    }
+    one.send(&legacy_call(7, "here", &json!({}))).await;
+    assert_eq!(text_of(&promptly(one.message()).await), "here");
 }
 
 #[tokio::test]
 async fn batches_over_http_sse_are_bounded_like_requests() {
-    within(async {
-        let entered = Count::default();
-        let release = std::sync::Arc::new(Semaphore::new(0));
-        let builder = mcp_runtime::server!()
-            .tool::<wait>()
-            // of which one client may use half
-            .http(|http| http.legacy_sse("/sse").max_requests(8));
-        let served = HttpServer::start(builder.state(entered.clone()).state(release.clone())).await;
-        let mut client = HttpSse::open(served.address, "/sse", &[]).await;
-        client.initialize_as("2025-03-26", &json!({})).await;
-        let wait = |id: i64| legacy_call(id, "wait", &json!({}));
-        client.send(&json!([wait(1), wait(2), wait(3)])).await;
-        until(|| entered.get() == 3).await;
-        client.send(&json!([wait(4), wait(5)])).await;
-        let busy = promptly(client.message()).await;
-        for (n, id) in [(0, 4), (1, 5)] {
-            assert_eq!((&busy[n]["id"], error_code(&busy[n])), (&json!(id), -32603), "{busy}");
-        }
-        assert_eq!(entered.get(), 3);
-        release.add_permits(3);
-        assert_eq!(promptly(client.message()).await.as_array().map(Vec::len), Some(3));
-        release.add_permits(2);
-        client.send(&json!([wait(6), wait(7)])).await;
-        assert_eq!(promptly(client.message()).await.as_array().map(Vec::len), Some(2));
-    })
-    .await;
+    let entered = Count::default();
+    let release = Arc::new(Semaphore::new(0));
+    let builder = mcp_runtime::server!()
+        .tool::<wait>()
+        // of which one client may use half
+        .http(|http| http.legacy_sse("/sse").max_requests(8));
+    let served = HttpServer::start(builder.state(entered.clone()).state(release.clone())).await;
+    let mut client = HttpSse::open(served.address, "/sse", &[]).await;
+    client.initialize_as("2025-03-26", &json!({})).await;
+    let wait = |id: i64| legacy_call(id, "wait", &json!({}));
+    client.send(&json!([wait(1), wait(2), wait(3)])).await;
+    until(|| entered.get() == 3).await;
+    client.send(&json!([wait(4), wait(5)])).await;
+    let busy = promptly(client.message()).await;
+    for (n, id) in [(0, 4), (1, 5)] {
+        assert_eq!((&busy[n]["id"], error_code(&busy[n])), (&json!(id), -32603), "{busy}");
+    }
+    assert_eq!(entered.get(), 3);
+    release.add_permits(3);
+    assert_eq!(promptly(client.message()).await.as_array().map(Vec::len), Some(3));
+    release.add_permits(2);
+    client.send(&json!([wait(6), wait(7)])).await;
+    assert_eq!(promptly(client.message()).await.as_array().map(Vec::len), Some(2));
 }
 
 #[mcp_type]
@@ -241,48 +219,42 @@ async fn consult(ctx: &Context) -> Result<String, ToolError> {
 /// Otherwise, calls that wait for a client would hold their permits until they time out.
 #[tokio::test]
 async fn responses_and_cancellations_reach_a_full_server() {
-    within(async {
-        let served =
-            HttpServer::start(mcp_runtime::server!().tool::<ask>().http(|http| http.max_requests(1))).await;
-        let at = served.address;
-        let capabilities = json!({ "elicitation": {} });
-        let session = HttpRequest::initialize_with("2025-11-25", &capabilities).send(at).await.session();
-        let initialized = HttpRequest::notification("notifications/initialized", &json!({}));
-        assert_eq!(initialized.session(&session).send(at).await.status, 202);
-        for id in [1, 2] {
-            let call = HttpRequest::legacy(&session, id, "tools/call", &json!({ "name": "ask" }));
-            let mut events = EventStream::open(&call, at).await.expect("a stream");
-            let asked = events.message().await;
-            let answers = id == 1;
-            let message = if answers { answer(&asked) } else { cancelled(id) };
-            let sent = HttpRequest::post(message.to_string()).session(&session).send(at).await;
-            assert_eq!(sent.status, 202, "{message}");
-            let mut replies = Vec::new();
-            while let Some(message) = promptly(events.next()).await {
-                if message["id"] == id {
-                    replies.push(text_of(&message).to_owned());
-                }
+    let served =
+        HttpServer::start(mcp_runtime::server!().tool::<ask>().http(|http| http.max_requests(1))).await;
+    let at = served.address;
+    let capabilities = json!({ "elicitation": {} });
+    let session = HttpRequest::initialize_with("2025-11-25", &capabilities).send(at).await.session();
+    let initialized = HttpRequest::notification("notifications/initialized", &json!({}));
+    assert_eq!(initialized.session(&session).send(at).await.status, 202);
+    for id in [1, 2] {
+        let call = HttpRequest::legacy(&session, id, "tools/call", &json!({ "name": "ask" }));
+        let mut events = EventStream::open(&call, at).await.expect("a stream");
+        let asked = events.message().await;
+        let answers = id == 1;
+        let message = if answers { answer(&asked) } else { cancelled(id) };
+        let sent = HttpRequest::post(message.to_string()).session(&session).send(at).await;
+        assert_eq!(sent.status, 202, "{message}");
+        let mut replies = Vec::new();
+        while let Some(message) = promptly(events.next()).await {
+            if message["id"] == id {
+                replies.push(text_of(&message).to_owned());
             }
-            assert_eq!(replies, if answers { vec!["Ada"] } else { vec![] });
         }
-    })
-    .await;
+        assert_eq!(replies, if answers { vec!["Ada"] } else { vec![] });
+    }
 }
 
 #[tokio::test]
 async fn responses_over_http_sse_reach_a_full_server() {
-    within(async {
-        let builder =
-            mcp_runtime::server!().tool::<consult>().http(|http| http.max_requests(1).legacy_sse("/sse"));
-        let served = HttpServer::start(builder).await;
-        let mut client = HttpSse::open(served.address, "/sse", &[]).await;
-        client.initialize(&json!({ "sampling": {} })).await;
-        client.send(&legacy_call(1, "consult", &json!({}))).await;
-        let asked = promptly(client.message()).await;
-        let content = json!({ "type": "text", "text": "me" });
-        let result = json!({ "role": "assistant", "content": content, "model": "m" });
-        client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result })).await;
-        assert_eq!(text_of(&promptly(client.message()).await), "me");
-    })
-    .await;
+    let builder =
+        mcp_runtime::server!().tool::<consult>().http(|http| http.max_requests(1).legacy_sse("/sse"));
+    let served = HttpServer::start(builder).await;
+    let mut client = HttpSse::open(served.address, "/sse", &[]).await;
+    client.initialize(&json!({ "sampling": {} })).await;
+    client.send(&legacy_call(1, "consult", &json!({}))).await;
+    let asked = promptly(client.message()).await;
+    let content = json!({ "type": "text", "text": "me" });
+    let result = json!({ "role": "assistant", "content": content, "model": "m" });
+    client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result })).await;
+    assert_eq!(text_of(&promptly(client.message()).await), "me");
 }

@@ -2,20 +2,15 @@
 
 use std::fmt;
 
-use mcp_runtime::{
-    Principal, Server,
-    prelude::*,
-    testing::TestServer,
-    tool::{ToolCall, ToolDef},
-};
-use mcp_tests::support::{HttpServer, LineConnection, call, text_of, within};
-use serde_json::json;
 use tokio::net::TcpListener;
 use tracing::field::Field;
-use tracing_subscriber::{Layer, layer, layer::SubscriberExt as _};
+use tracing_subscriber::{
+    Layer,
+    layer::{self, SubscriberExt as _},
+};
 
 use super::{Count, modern, promptly};
-use crate::process::fixture;
+use crate::{prelude::*, process::fixture};
 
 /// For everyone
 #[mcp_tool]
@@ -35,7 +30,7 @@ fn secrets() -> &'static str {
     "secret"
 }
 
-fn builder() -> mcp_runtime::ServerBuilder {
+fn builder() -> ServerBuilder {
     mcp_runtime::server!().tool::<open>().tool::<purge>().resource::<secrets>()
 }
 
@@ -47,22 +42,19 @@ async fn serve_until(server: Server, stop: impl Future<Output = ()> + Send) -> m
 
 #[tokio::test]
 async fn scopes_over_http_need_distinguished_callers() {
-    within(async {
-        let server = builder().build().expect("a server");
-        let error = promptly(serve_until(server, async {})).await.expect_err("it is refused");
-        let text = error.to_string();
-        for part in ["`purge`", "test://secrets", "caller_from", "trust_all_callers"] {
-            assert!(text.contains(part), "{part} is not in {text}");
-        }
-        assert!(!text.contains("`open`"), "{text}");
-        // with a caller function, scopes are served
-        let server = builder()
-            .http(|http| http.caller(|_| Some(Principal::new("test", "ada"))))
-            .build()
-            .expect("a server");
-        promptly(serve_until(server, async {})).await.expect("it is served");
-    })
-    .await;
+    let server = builder().build().expect("a server");
+    let error = promptly(serve_until(server, async {})).await.expect_err("it is refused");
+    let text = error.to_string();
+    for part in ["`purge`", "test://secrets", "caller_from", "trust_all_callers"] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    assert!(!text.contains("`open`"), "{text}");
+    // with a caller function, scopes are served
+    let server = builder()
+        .http(|http| http.caller(|_| Some(Principal::new("test", "ada"))))
+        .build()
+        .expect("a server");
+    promptly(serve_until(server, async {})).await.expect("it is served");
 }
 
 #[test]
@@ -70,8 +62,7 @@ fn the_command_line_refuses_http_for_scopes_without_callers() {
     let run = |arguments: &[&str]| {
         let mut command = fixture();
         command.args(arguments).env("FIXTURE_SCOPED", "1");
-        mcp_tests::programs::child::run(&mut command, "", mcp_tests::support::PATIENCE)
-            .expect("it can be started")
+        mcp_tests::programs::child::run(&mut command, "", PATIENCE).expect("it can be started")
     };
     let http = run(&["--http", "127.0.0.1:0"]);
     assert!(!http.success && http.stderr.contains("`purge`"), "{http:?}");
@@ -82,27 +73,24 @@ fn the_command_line_refuses_http_for_scopes_without_callers() {
 
 #[tokio::test]
 async fn a_tool_with_scopes_cannot_be_added_without_distinguished_callers() {
-    within(async {
-        let scoped = || {
-            let tool = ToolDef::builder("scoped").scopes(["admin"]);
-            tool.handler(|_: ToolCall| async { "done" })
-        };
-        let server = mcp_runtime::server!().tool::<open>().build().expect("a server");
-        let handle = server.handle();
-        let served = HttpServer::of(&server).await;
-        assert_eq!(text_of(&modern("open").send(served.address).await.json()), "open");
-        let error = handle.add(scoped()).expect_err("it is refused");
-        assert!(error.to_string().contains("`scoped`"), "{error}");
-        let list = mcp_tests::support::HttpRequest::modern(1, "tools/list", json!({}));
-        assert_eq!(super::names(&list.send(served.address).await.json()), ["open"]);
-        // a server that is not served over HTTP trusts its client
-        let server = mcp_runtime::server!().tool::<open>().build().expect("a server");
-        server.handle().add(scoped()).expect("it is added");
-        TestServer::of(&server).call("scoped", json!({})).await.expect_text("done");
-        let mut lines = LineConnection::serve(&server, 1 << 16);
-        assert_eq!(text_of(&lines.reply_to(&call(1, "scoped", &json!({}))).await), "done");
-    })
-    .await;
+    let scoped = || {
+        let tool = ToolDef::builder("scoped").scopes(["admin"]);
+        tool.handler(|_: ToolCall| async { "done" })
+    };
+    let server = mcp_runtime::server!().tool::<open>().build().expect("a server");
+    let handle = server.handle();
+    let served = HttpServer::of(&server).await;
+    assert_eq!(text_of(&modern("open").send(served.address).await.json()), "open");
+    let error = handle.add(scoped()).expect_err("it is refused");
+    assert!(error.to_string().contains("`scoped`"), "{error}");
+    let list = HttpRequest::modern(1, "tools/list", json!({}));
+    assert_eq!(tool_names(&list.send(served.address).await.json()), ["open"]);
+    // a server that is not served over HTTP trusts its client
+    let server = mcp_runtime::server!().tool::<open>().build().expect("a server");
+    server.handle().add(scoped()).expect("it is added");
+    TestServer::of(&server).call("scoped", json!({})).await.expect_text("done");
+    let mut lines = LineConnection::serve(&server, 1 << 16);
+    assert_eq!(text_of(&lines.reply_to(&call(1, "scoped", &json!({}))).await), "done");
 }
 
 /// The caller, as set by middleware.
@@ -139,24 +127,21 @@ impl<S: tracing::Subscriber> Layer<S> for Warnings {
 
 #[tokio::test]
 async fn middleware_that_sets_an_extension_is_warned_about_callers() {
-    within(async {
-        let warnings = async |server: mcp_runtime::ServerBuilder| {
-            let count = Count::default();
-            let layer = Warnings { text: "caller_from", count: count.clone() };
-            // a current-thread runtime, so that the subscriber of this thread sees every event
-            let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
-            serve_until(server.build().expect("a server"), async {}).await.expect("it is served");
-            count.get()
-        };
-        let builder = || mcp_runtime::server!().tool::<given>();
-        assert_eq!(
-            warnings(builder().http(|http| http.from_request::<User>().from_request::<RequestId>())).await,
-            1
-        );
-        assert_eq!(warnings(builder().state(User).http(|http| http.from_request::<RequestId>())).await, 0);
-        let known =
-            builder().http(|http| http.from_request::<User>().from_request::<RequestId>().caller(|_| None));
-        assert_eq!(warnings(known).await, 0);
-    })
-    .await;
+    let warnings = async |server: ServerBuilder| {
+        let count = Count::default();
+        let layer = Warnings { text: "caller_from", count: count.clone() };
+        // a current-thread runtime, so that the subscriber of this thread sees every event
+        let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
+        serve_until(server.build().expect("a server"), async {}).await.expect("it is served");
+        count.get()
+    };
+    let builder = || mcp_runtime::server!().tool::<given>();
+    assert_eq!(
+        warnings(builder().http(|http| http.from_request::<User>().from_request::<RequestId>())).await,
+        1
+    );
+    assert_eq!(warnings(builder().state(User).http(|http| http.from_request::<RequestId>())).await, 0);
+    let known =
+        builder().http(|http| http.from_request::<User>().from_request::<RequestId>().caller(|_| None));
+    assert_eq!(warnings(known).await, 0);
 }

@@ -1,14 +1,12 @@
 //! Streams end when their caller's authentication expires or is withdrawn, and at their maximum age; changes are sent to
 //! callers that still have the scopes for them.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use mcp_runtime::{Principal, Server, ServerBuilder, prelude::*};
-use mcp_tests::support::{EventStream, HttpRequest, HttpServer, HttpSse, error_code, text_of, within};
-use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::promptly;
+use crate::prelude::*;
 
 /// A secret
 #[mcp_resource(uri = "test://secret", scopes("admin"))]
@@ -40,11 +38,11 @@ async fn wait(ctx: &Context, release: &Semaphore) -> &'static str {
 
 /// A server whose callers say in headers who they are, what they may do, and for how many milliseconds.
 fn builder() -> ServerBuilder {
-    builder_with(std::sync::Arc::new(Semaphore::new(0)))
+    builder_with(Arc::new(Semaphore::new(0)))
 }
 
 /// The same, whose calls of `wait` this releases.
-fn builder_with(release: std::sync::Arc<Semaphore>) -> ServerBuilder {
+fn builder_with(release: Arc<Semaphore>) -> ServerBuilder {
     let builder =
         mcp_runtime::server!().resource::<secret>().resource::<news>().tool::<rule>().tool::<wait>();
     builder.state(release).with_handle(drop).http(|http| {
@@ -101,115 +99,99 @@ fn assert_ended(messages: &[Value]) {
 
 #[tokio::test]
 async fn streams_end_when_their_caller_expires() {
-    within(async {
-        let (_server, served) = serve(builder()).await;
-        let at = served.address;
-        let short = listen("ada").header("x-millis", "300");
-        assert_ended(&rest(EventStream::open(&short, at).await.expect("a stream")).await);
-        let session = session("ada", &served).await;
-        let get = HttpRequest::standalone_stream(&session).header("x-user", "ada").header("x-millis", "300");
-        assert_eq!(rest(EventStream::open(&get, at).await.expect("a stream")).await, [] as [Value; 0]);
-        let headers = [("x-user", "ada"), ("x-millis", "300")];
-        let mut sse = HttpSse::open(at, "/sse", &headers).await;
-        assert_eq!(promptly(sse.next()).await, None);
-    })
-    .await;
+    let (_server, served) = serve(builder()).await;
+    let at = served.address;
+    let short = listen("ada").header("x-millis", "300");
+    assert_ended(&rest(EventStream::open(&short, at).await.expect("a stream")).await);
+    let session = session("ada", &served).await;
+    let get = HttpRequest::standalone_stream(&session).header("x-user", "ada").header("x-millis", "300");
+    assert_eq!(rest(EventStream::open(&get, at).await.expect("a stream")).await, [] as [Value; 0]);
+    let headers = [("x-user", "ada"), ("x-millis", "300")];
+    let mut sse = HttpSse::open(at, "/sse", &headers).await;
+    assert_eq!(promptly(sse.next()).await, None);
 }
 
 #[tokio::test]
 async fn an_expired_caller_is_anonymous() {
-    within(async {
-        let (_server, served) = serve(builder()).await;
-        let call = HttpRequest::modern(1, "tools/call", json!({ "name": "rule" }));
-        let call = call.header("x-user", "ada").header("x-scopes", "admin");
-        let valid = call.clone().header("x-millis", "60000").send(served.address).await;
-        assert_eq!(text_of(&valid.json()), "ruled");
-        let expired = call.header("x-millis", "0").send(served.address).await;
-        assert_eq!(error_code(&expired.json()), -32602, "the tool is hidden from anonymous callers");
-        let session = session("ada", &served).await;
-        let list = HttpRequest::legacy(&session, 1, "tools/list", &json!({})).header("x-user", "ada");
-        assert_eq!(list.clone().send(served.address).await.status, 200);
-        assert_eq!(list.header("x-millis", "0").send(served.address).await.status, 404);
-    })
-    .await;
+    let (_server, served) = serve(builder()).await;
+    let call = HttpRequest::modern(1, "tools/call", json!({ "name": "rule" }));
+    let call = call.header("x-user", "ada").header("x-scopes", "admin");
+    let valid = call.clone().header("x-millis", "60000").send(served.address).await;
+    assert_eq!(text_of(&valid.json()), "ruled");
+    let expired = call.header("x-millis", "0").send(served.address).await;
+    assert_eq!(error_code(&expired.json()), -32602, "the tool is hidden from anonymous callers");
+    let session = session("ada", &served).await;
+    let list = HttpRequest::legacy(&session, 1, "tools/list", &json!({})).header("x-user", "ada");
+    assert_eq!(list.clone().send(served.address).await.status, 200);
+    assert_eq!(list.header("x-millis", "0").send(served.address).await.status, 404);
 }
 
 #[tokio::test]
 async fn the_call_of_an_expired_caller_goes_on_and_its_stream_is_resumed_by_the_same_principal() {
-    within(async {
-        let release = std::sync::Arc::new(Semaphore::new(0));
-        let (_server, served) = serve(builder_with(release.clone())).await;
-        let at = served.address;
-        let session = session("ada", &served).await;
-        let params = json!({ "name": "wait", "_meta": { "progressToken": 1 } });
-        let call = HttpRequest::legacy(&session, 1, "tools/call", &params).header("x-user", "ada");
-        let mut stream = EventStream::open(&call.header("x-millis", "300"), at).await.expect("a stream");
-        let mut last = String::new();
-        promptly(async {
-            while let Some(event) = stream.next_event().await {
-                assert!(event.message().is_none_or(|message| message.get("id").is_none()));
-                last = event.id.unwrap_or(last.clone());
-            }
-        })
-        .await;
-        let resume = HttpRequest::standalone_stream(&session).header("Last-Event-ID", &last);
-        let expired = resume.clone().header("x-user", "ada").header("x-millis", "0").send(at).await;
-        assert_eq!(expired.status, 404);
-        let resumed = EventStream::open(&resume.header("x-user", "ada"), at).await.expect("a stream");
-        release.add_permits(1);
-        let messages = rest(resumed).await;
-        assert_eq!(text_of(messages.last().expect("the result")), "let go");
+    let release = Arc::new(Semaphore::new(0));
+    let (_server, served) = serve(builder_with(release.clone())).await;
+    let at = served.address;
+    let session = session("ada", &served).await;
+    let params = json!({ "name": "wait", "_meta": { "progressToken": 1 } });
+    let call = HttpRequest::legacy(&session, 1, "tools/call", &params).header("x-user", "ada");
+    let mut stream = EventStream::open(&call.header("x-millis", "300"), at).await.expect("a stream");
+    let mut last = String::new();
+    promptly(async {
+        while let Some(event) = stream.next_event().await {
+            assert!(event.message().is_none_or(|message| message.get("id").is_none()));
+            last = event.id.unwrap_or(last.clone());
+        }
     })
     .await;
+    let resume = HttpRequest::standalone_stream(&session).header("Last-Event-ID", &last);
+    let expired = resume.clone().header("x-user", "ada").header("x-millis", "0").send(at).await;
+    assert_eq!(expired.status, 404);
+    let resumed = EventStream::open(&resume.header("x-user", "ada"), at).await.expect("a stream");
+    release.add_permits(1);
+    let messages = rest(resumed).await;
+    assert_eq!(text_of(messages.last().expect("the result")), "let go");
 }
 
 #[tokio::test]
 async fn the_streams_of_one_principal_can_be_ended() {
-    within(async {
-        let (server, served) = serve(builder()).await;
-        let at = served.address;
-        let session = session("ada", &served).await;
-        let ada = EventStream::open(&listen("ada"), at).await.expect("a stream");
-        let get = HttpRequest::standalone_stream(&session).header("x-user", "ada");
-        let standalone = EventStream::open(&get, at).await.expect("a stream");
-        let mut sse = HttpSse::open(at, "/sse", &[("x-user", "ada")]).await;
-        let mut bob = EventStream::open(&listen("bob"), at).await.expect("a stream");
-        assert_eq!(bob.message().await["method"], "notifications/subscriptions/acknowledged");
-        server.handle().end_streams_of(&Principal::new("test", "ada"));
-        assert_ended(&rest(ada).await);
-        assert_eq!(rest(standalone).await, [] as [Value; 0]);
-        assert_eq!(promptly(sse.next()).await, None);
-        server.handle().tools_changed();
-        assert_eq!(promptly(bob.message()).await["method"], "notifications/tools/list_changed");
-        assert!(EventStream::open(&listen("ada"), at).await.is_ok(), "it is still authenticated");
-    })
-    .await;
+    let (server, served) = serve(builder()).await;
+    let at = served.address;
+    let session = session("ada", &served).await;
+    let ada = EventStream::open(&listen("ada"), at).await.expect("a stream");
+    let get = HttpRequest::standalone_stream(&session).header("x-user", "ada");
+    let standalone = EventStream::open(&get, at).await.expect("a stream");
+    let mut sse = HttpSse::open(at, "/sse", &[("x-user", "ada")]).await;
+    let mut bob = EventStream::open(&listen("bob"), at).await.expect("a stream");
+    assert_eq!(bob.message().await["method"], "notifications/subscriptions/acknowledged");
+    server.handle().end_streams_of(&Principal::new("test", "ada"));
+    assert_ended(&rest(ada).await);
+    assert_eq!(rest(standalone).await, [] as [Value; 0]);
+    assert_eq!(promptly(sse.next()).await, None);
+    server.handle().tools_changed();
+    assert_eq!(promptly(bob.message()).await["method"], "notifications/tools/list_changed");
+    assert!(EventStream::open(&listen("ada"), at).await.is_ok(), "it is still authenticated");
 }
 
 #[tokio::test]
 async fn updates_are_sent_only_to_callers_that_still_have_the_scopes() {
-    within(async {
-        let (server, served) = serve(builder()).await;
-        let at = served.address;
-        let session = session("ada", &served).await;
-        for uri in ["test://secret", "test://news"] {
-            let subscribe = HttpRequest::legacy(&session, 1, "resources/subscribe", &json!({ "uri": uri }));
-            let reply = subscribe.header("x-user", "ada").header("x-scopes", "admin").send(at).await.json();
-            assert_eq!(reply["result"], json!({}), "{reply}");
-        }
-        let get = HttpRequest::standalone_stream(&session).header("x-user", "ada");
-        let update = async |stream: &mut EventStream| {
-            server.handle().resource_updated("test://secret");
-            server.handle().resource_updated("test://news");
-            promptly(stream.message()).await["params"]["uri"].clone()
-        };
-        let mut admin =
-            EventStream::open(&get.clone().header("x-scopes", "admin"), at).await.expect("a stream");
-        assert_eq!(update(&mut admin).await, "test://secret");
-        assert_eq!(promptly(admin.message()).await["params"]["uri"], "test://news");
-        // the same principal, without the scope
-        let mut user = EventStream::open(&get, at).await.expect("a stream");
-        assert_eq!(update(&mut user).await, "test://news");
-    })
-    .await;
+    let (server, served) = serve(builder()).await;
+    let at = served.address;
+    let session = session("ada", &served).await;
+    for uri in ["test://secret", "test://news"] {
+        let subscribe = HttpRequest::legacy(&session, 1, "resources/subscribe", &json!({ "uri": uri }));
+        let reply = subscribe.header("x-user", "ada").header("x-scopes", "admin").send(at).await.json();
+        assert_eq!(reply["result"], json!({}), "{reply}");
+    }
+    let get = HttpRequest::standalone_stream(&session).header("x-user", "ada");
+    let update = async |stream: &mut EventStream| {
+        server.handle().resource_updated("test://secret");
+        server.handle().resource_updated("test://news");
+        promptly(stream.message()).await["params"]["uri"].clone()
+    };
+    let mut admin = EventStream::open(&get.clone().header("x-scopes", "admin"), at).await.expect("a stream");
+    assert_eq!(update(&mut admin).await, "test://secret");
+    assert_eq!(promptly(admin.message()).await["params"]["uri"], "test://news");
+    // the same principal, without the scope
+    let mut user = EventStream::open(&get, at).await.expect("a stream");
+    assert_eq!(update(&mut user).await, "test://news");
 }

@@ -2,13 +2,12 @@
 
 use std::borrow::Cow;
 
-use mcp_runtime::{ServerHandle, context::LogLevel, prelude::*};
-use mcp_tests::support::{
-    EventStream, HttpRequest, HttpServer, LineConnection, call, legacy_call, ping, within,
-};
+use mcp_runtime::context::LogLevel;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::value::RawValue;
+
+use crate::prelude::*;
 
 /// JSON with every kind of line terminator between its tokens, containing what looks like a message.
 const LINES: &str = "{\n\"a\":\r\n[1,\r2],\n\"b\":\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n}";
@@ -39,7 +38,7 @@ fn relay(ctx: &Context) -> Json<Verbatim> {
     Json(Verbatim(raw()))
 }
 
-fn server() -> mcp_runtime::Server {
+fn server() -> Server {
     mcp_runtime::server!()
         .tool::<relay>()
         .telemetry(|telemetry| telemetry.client_logging())
@@ -58,55 +57,46 @@ fn asks_for_logs(mut call: Value) -> Value {
 
 #[tokio::test]
 async fn raw_json_stays_on_one_line() {
-    within(async {
-        for legacy in [false, true] {
-            let mut client = LineConnection::serve(&server(), 1 << 16);
-            if legacy {
-                client.shake_hands("2025-11-25").await;
-                client.send(&legacy_call("relay", "relay", &json!({}))).await;
-            } else {
-                client.send(&asks_for_logs(call("relay", "relay", &json!({})))).await;
-            }
-            let logged = client.message().await;
-            assert_eq!(logged["method"], "notifications/message", "{logged}");
-            assert_eq!(logged["params"]["data"], value());
-            let reply = client.message().await;
-            assert_eq!((&reply["id"], &reply["result"]["structuredContent"]), (&json!("relay"), &value()));
-            // and no other message was sent
-            client.reply_to(&ping("next")).await;
+    for legacy in [false, true] {
+        let mut client = LineConnection::serve(&server(), 1 << 16);
+        if legacy {
+            client.shake_hands("2025-11-25").await;
+            client.send(&legacy_call("relay", "relay", &json!({}))).await;
+        } else {
+            client.send(&asks_for_logs(call("relay", "relay", &json!({})))).await;
         }
-    })
-    .await;
+        let logged = client.message().await;
+        assert_eq!(logged["method"], "notifications/message", "{logged}");
+        assert_eq!(logged["params"]["data"], value());
+        let reply = client.message().await;
+        assert_eq!((&reply["id"], &reply["result"]["structuredContent"]), (&json!("relay"), &value()));
+        // and no other message was sent
+        client.reply_to(&ping("next")).await;
+    }
 }
 
 #[tokio::test]
 async fn raw_json_stays_on_one_data_line_of_an_event() {
-    within(async {
-        let served = HttpServer::of(&server()).await;
-        let session = HttpRequest::initialize("2025-11-25").send(served.address).await.session();
-        let legacy = HttpRequest::legacy(&session, 7, "tools/call", &json!({ "name": "relay" }));
-        let modern = HttpRequest::modern(7, "tools/call", json!({ "name": "relay" })).map_body(|body| {
-            *body = asks_for_logs(body.take());
-        });
-        for request in [modern, legacy] {
-            let whole = request.send(served.address).await;
-            let mut messages = Vec::new();
-            for event in mcp_tests::support::events(whole.text()) {
-                if let Some(message) = event.message() {
-                    let data = event.data.expect("data");
-                    assert!(!data.contains(['\n', '\r']), "{data:?}");
-                    messages.push(message);
-                }
+    let served = HttpServer::of(&server()).await;
+    let session = HttpRequest::initialize("2025-11-25").send(served.address).await.session();
+    let legacy = HttpRequest::legacy(&session, 7, "tools/call", &json!({ "name": "relay" }));
+    let modern = HttpRequest::modern(7, "tools/call", json!({ "name": "relay" })).map_body(|body| {
+        *body = asks_for_logs(body.take());
+    });
+    for request in [modern, legacy] {
+        let whole = request.send(served.address).await;
+        let mut messages = Vec::new();
+        for event in events(whole.text()) {
+            if let Some(message) = event.message() {
+                let data = event.data.expect("data");
+                assert!(!data.contains(['\n', '\r']), "{data:?}");
+                messages.push(message);
             }
-            assert_eq!(messages.len(), 2, "{messages:?}");
-            assert_eq!(messages[0]["params"]["data"], value());
-            assert_eq!(
-                (&messages[1]["id"], &messages[1]["result"]["structuredContent"]),
-                (&json!(7), &value())
-            );
         }
-    })
-    .await;
+        assert_eq!(messages.len(), 2, "{messages:?}");
+        assert_eq!(messages[0]["params"]["data"], value());
+        assert_eq!((&messages[1]["id"], &messages[1]["result"]["structuredContent"]), (&json!(7), &value()));
+    }
 }
 
 /// Reports progress, logs, and then waits
@@ -127,41 +117,38 @@ fn announce(server: &ServerHandle) {
 
 #[tokio::test]
 async fn an_event_with_a_message_has_the_type_message() {
-    within(async {
-        let builder = mcp_runtime::server!()
-            .tool::<speak>()
-            .tool::<announce>()
-            .telemetry(|telemetry| telemetry.client_logging());
-        let served = HttpServer::start(builder).await;
-        let at = served.address;
-        let session = HttpRequest::initialize("2025-11-25").send(at).await.session();
-        let call = json!({ "name": "speak" });
-        let modern = HttpRequest::modern(1, "tools/call", call.clone()).map_body(|body| {
-            *body = asks_for_logs(body.take());
-        });
-        let filter = json!({ "notifications": { "toolsListChanged": true } });
-        let listen = HttpRequest::modern(2, "subscriptions/listen", filter);
-        let announce = HttpRequest::modern(3, "tools/call", json!({ "name": "announce" }));
-        for (request, messages) in [
-            (modern, 3),
-            (HttpRequest::legacy(&session, 1, "tools/call", &call), 3),
-            (HttpRequest::standalone_stream(&session), 1),
-            (listen, 2),
-        ] {
-            let mut events = EventStream::open(&request, at).await.expect("a stream");
-            // for the streams that send change notifications
-            announce.send(at).await;
-            let mut seen = 0;
-            while seen < messages {
-                let event = events.next_event().await.expect("an event");
-                if let Some(message) = event.message() {
-                    assert_eq!(event.event.as_deref(), Some("message"), "{message}");
-                    seen += 1;
-                } else {
-                    assert_eq!(event.event, None, "{event:?}");
-                }
+    let builder = mcp_runtime::server!()
+        .tool::<speak>()
+        .tool::<announce>()
+        .telemetry(|telemetry| telemetry.client_logging());
+    let served = HttpServer::start(builder).await;
+    let at = served.address;
+    let session = HttpRequest::initialize("2025-11-25").send(at).await.session();
+    let call = json!({ "name": "speak" });
+    let modern = HttpRequest::modern(1, "tools/call", call.clone()).map_body(|body| {
+        *body = asks_for_logs(body.take());
+    });
+    let filter = json!({ "notifications": { "toolsListChanged": true } });
+    let listen = HttpRequest::modern(2, "subscriptions/listen", filter);
+    let announce = HttpRequest::modern(3, "tools/call", json!({ "name": "announce" }));
+    for (request, messages) in [
+        (modern, 3),
+        (HttpRequest::legacy(&session, 1, "tools/call", &call), 3),
+        (HttpRequest::standalone_stream(&session), 1),
+        (listen, 2),
+    ] {
+        let mut events = EventStream::open(&request, at).await.expect("a stream");
+        // for the streams that send change notifications
+        announce.send(at).await;
+        let mut seen = 0;
+        while seen < messages {
+            let event = events.next_event().await.expect("an event");
+            if let Some(message) = event.message() {
+                assert_eq!(event.event.as_deref(), Some("message"), "{message}");
+                seen += 1;
+            } else {
+                assert_eq!(event.event, None, "{event:?}");
             }
         }
-    })
-    .await;
+    }
 }

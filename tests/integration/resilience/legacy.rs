@@ -1,10 +1,7 @@
 //! Guarantees for legacy clients over HTTP.
 
-use mcp_runtime::prelude::*;
-use mcp_tests::support::{EventStream, HttpRequest, HttpServer, within};
-use serde_json::json;
-
 use super::{Count, CountDrop, promptly, until};
+use crate::prelude::*;
 
 /// Returns at once
 #[mcp_tool]
@@ -22,80 +19,71 @@ async fn report_and_hang(ctx: &Context, ended: &Count) -> &'static str {
 
 #[tokio::test]
 async fn an_unknown_revision_header_is_refused_for_every_method() {
-    within(async {
-        let served = HttpServer::start(mcp_runtime::server!().tool::<here>()).await;
-        for revision in ["2025-06-18", "2025-11-25"] {
-            let session = HttpRequest::initialize(revision).send(served.address).await.session();
-            let notification = HttpRequest::notification("notifications/initialized", &json!({}));
-            let request = HttpRequest::legacy(&session, 1, "tools/call", &json!({ "name": "here" }));
-            for refused in [
-                notification.session(&session),
-                request,
-                HttpRequest::standalone_stream(&session),
-                HttpRequest::new("DELETE").session(&session),
-            ] {
-                let refused = refused.header("MCP-Protocol-Version", "1900-01-01");
-                assert_eq!(promptly(refused.send(served.address)).await.status, 400, "{refused:?}");
-            }
-            // the session continues
-            let request = HttpRequest::legacy(&session, 2, "tools/call", &json!({ "name": "here" }));
-            assert_eq!(request.send(served.address).await.status, 200);
+    let served = HttpServer::start(mcp_runtime::server!().tool::<here>()).await;
+    for revision in ["2025-06-18", "2025-11-25"] {
+        let session = HttpRequest::initialize(revision).send(served.address).await.session();
+        let notification = HttpRequest::notification("notifications/initialized", &json!({}));
+        let request = HttpRequest::legacy(&session, 1, "tools/call", &json!({ "name": "here" }));
+        for refused in [
+            notification.session(&session),
+            request,
+            HttpRequest::standalone_stream(&session),
+            HttpRequest::new("DELETE").session(&session),
+        ] {
+            let refused = refused.header("MCP-Protocol-Version", "1900-01-01");
+            assert_eq!(promptly(refused.send(served.address)).await.status, 400, "{refused:?}");
         }
-    })
-    .await;
+        // the session continues
+        let request = HttpRequest::legacy(&session, 2, "tools/call", &json!({ "name": "here" }));
+        assert_eq!(request.send(served.address).await.status, 200);
+    }
 }
 
 #[tokio::test]
 async fn a_server_without_sessions_accepts_a_log_level_where_it_declares_logging() {
-    within(async {
-        let served = HttpServer::start(
-            mcp_runtime::server!()
-                .tool::<here>()
-                .http(|http| http.stateless())
-                .telemetry(|telemetry| telemetry.client_logging()),
-        )
-        .await;
-        for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
-            HttpRequest::initialize(revision).send(served.address).await.json();
-            let params = json!({ "level": "info" });
-            let set = HttpRequest::legacy("", 1, "logging/setLevel", &params).without("Mcp-Session-Id");
-            let reply = set.header("MCP-Protocol-Version", revision).send(served.address).await.json();
-            assert_eq!(reply["result"], json!({}), "{revision}: {reply}");
-        }
-    })
+    let served = HttpServer::start(
+        mcp_runtime::server!()
+            .tool::<here>()
+            .http(|http| http.stateless())
+            .telemetry(|telemetry| telemetry.client_logging()),
+    )
     .await;
+    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        HttpRequest::initialize(revision).send(served.address).await.json();
+        let params = json!({ "level": "info" });
+        let set = HttpRequest::legacy("", 1, "logging/setLevel", &params).without("Mcp-Session-Id");
+        let reply = set.header("MCP-Protocol-Version", revision).send(served.address).await.json();
+        assert_eq!(reply["result"], json!({}), "{revision}: {reply}");
+    }
 }
 
 #[tokio::test]
 async fn the_stream_of_a_cancelled_call_cannot_be_resumed() {
-    within(async {
-        let ended = Count::default();
-        let builder = mcp_runtime::server!().tool::<report_and_hang>().state(ended.clone());
-        let served = HttpServer::start(builder).await;
-        let session = HttpRequest::initialize("2025-11-25").send(served.address).await.session();
-        let params = json!({ "name": "report_and_hang", "_meta": { "progressToken": 1 } });
-        let call = HttpRequest::legacy(&session, 1, "tools/call", &params);
-        let mut events = EventStream::open(&call, served.address).await.expect("a stream");
-        let mut last = None;
-        loop {
-            let event = events.next_event().await.expect("an event");
-            last = event.id.clone().or(last);
-            if event.message().is_some() {
-                break;
-            }
+    let ended = Count::default();
+    let builder = mcp_runtime::server!().tool::<report_and_hang>().state(ended.clone());
+    let served = HttpServer::start(builder).await;
+    let session = HttpRequest::initialize("2025-11-25").send(served.address).await.session();
+    let params = json!({ "name": "report_and_hang", "_meta": { "progressToken": 1 } });
+    let call = HttpRequest::legacy(&session, 1, "tools/call", &params);
+    let mut events = EventStream::open(&call, served.address).await.expect("a stream");
+    let mut last = None;
+    loop {
+        let event = events.next_event().await.expect("an event");
+        last = event.id.clone().or(last);
+        if event.message().is_some() {
+            break;
         }
-        let cancel = HttpRequest::notification("notifications/cancelled", &json!({ "requestId": 1 }));
-        assert_eq!(cancel.session(&session).send(served.address).await.status, 202);
-        until(|| ended.get() == 1).await;
-        while let Some(event) = promptly(events.next_event()).await {
-            assert_eq!(event.message(), None, "a cancelled call is not answered");
-            last = event.id.or(last);
-        }
-        let again =
-            HttpRequest::standalone_stream(&session).header("Last-Event-ID", &last.expect("events have ids"));
-        let refused = EventStream::open(&again, served.address).await.err().expect("an error response");
-        assert_eq!(refused.status, 405);
-        assert!(refused.header("allow").is_some_and(|allowed| allowed.contains("POST")));
-    })
-    .await;
+    }
+    let cancel = HttpRequest::notification("notifications/cancelled", &json!({ "requestId": 1 }));
+    assert_eq!(cancel.session(&session).send(served.address).await.status, 202);
+    until(|| ended.get() == 1).await;
+    while let Some(event) = promptly(events.next_event()).await {
+        assert_eq!(event.message(), None, "a cancelled call is not answered");
+        last = event.id.or(last);
+    }
+    let again =
+        HttpRequest::standalone_stream(&session).header("Last-Event-ID", &last.expect("events have ids"));
+    let refused = EventStream::open(&again, served.address).await.err().expect("an error response");
+    assert_eq!(refused.status, 405);
+    assert!(refused.header("allow").is_some_and(|allowed| allowed.contains("POST")));
 }

@@ -1,8 +1,6 @@
 //! Long arguments: what is repaired in them, and what the report says of those that are not.
 
-use mcp_runtime::prelude::*;
-use mcp_tests::support::{LineConnection, text_of};
-use serde_json::json;
+use crate::prelude::*;
 
 #[mcp_type]
 struct Row {
@@ -15,7 +13,7 @@ fn take(rows: Option<Vec<Row>>, limit: Option<u32>, text: Option<String>) -> Str
     format!("{} {limit:?} {}", rows.map_or(0, |rows| rows.len()), text.map_or(0, |text| text.len()))
 }
 
-async fn call(arguments: serde_json::Value) -> String {
+async fn call(arguments: Value) -> String {
     let server = mcp_runtime::server!().tool::<take>().build().expect("a server");
     let mut client = LineConnection::serve(&server, 1 << 16);
     let meta = json!({
@@ -61,10 +59,9 @@ async fn more_values_than_a_call_may_have_are_refused_and_a_text_is_one_value() 
 
 #[tokio::test]
 async fn a_run_time_tool_refuses_more_values_than_a_call_may_have() {
-    let tool = mcp_runtime::tool::ToolDef::builder("take")
-        .handler(|_: mcp_runtime::tool::ToolCall| async { "taken" });
+    let tool = ToolDef::builder("take").handler(|_: ToolCall| async { "taken" });
     let server = mcp_runtime::server!().add(tool);
-    let server = mcp_runtime::testing::TestServer::new(server).expect("a server");
+    let server = TestServer::new(server).expect("a server");
     server.call("take", json!({ "any": [1, 2, 3] })).await.expect_text("taken");
     server.call("take", json!({ "any": vec![1; 150_001] })).await.expect_failure("more than 150000 values");
 }

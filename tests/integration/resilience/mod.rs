@@ -19,16 +19,9 @@ mod subscriptions;
 mod tasks;
 mod unread;
 
-use std::{
-    sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::sync::{Condvar, MutexGuard, PoisonError};
 
-use mcp_tests::support::{HttpRequest, PATIENCE};
-use serde_json::{Value, json};
+use crate::prelude::*;
 
 /// Fails if the future does not complete.
 async fn promptly<T>(what: impl Future<Output = T>) -> T {
@@ -59,12 +52,6 @@ fn modern(tool: &str) -> HttpRequest {
 fn with_progress(tool: &str) -> HttpRequest {
     let params = json!({ "name": tool, "_meta": { "progressToken": 1 } });
     HttpRequest::modern(1, "tools/call", params)
-}
-
-/// The names of the tools in a reply to `tools/list`.
-fn names(reply: &Value) -> Vec<&str> {
-    let tools = reply["result"]["tools"].as_array().into_iter().flatten();
-    tools.filter_map(|tool| tool["name"].as_str()).collect()
 }
 
 /// Counts something.

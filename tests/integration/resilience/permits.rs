@@ -1,16 +1,9 @@
 //! Permits of blocking functions: a permit belongs to the thread until it returns, whatever happens to the call.
 
-use std::time::Duration;
-
-use mcp_runtime::{Completion, Principal, Revision, prelude::*, testing::TestServer};
-use mcp_tests::support::{
-    Client, HttpConnection, HttpRequest, HttpServer, LineConnection, Transport, initialize, legacy_call,
-    notification, text_of, within,
-};
-use serde_json::json;
+use mcp_runtime::Completion;
 
 use super::{Count, Gate, TestGate, modern, promptly, settle, until};
-use crate::common::{failure, serve};
+use crate::prelude::*;
 
 /// Blocks its thread
 #[mcp_tool(blocking, max_concurrency = 1)]
@@ -91,100 +84,87 @@ fn here() -> &'static str {
 
 #[tokio::test]
 async fn a_disconnect_releases_the_permit_only_when_the_thread_returns() {
-    within(async {
-        let gate = TestGate::default();
-        let served = HttpServer::start(mcp_runtime::server!().tool::<hold>().state(gate.0.clone())).await;
-        for call in 0..50 {
-            let mut connection = HttpConnection::open(served.address).await;
-            connection.send(&modern("hold")).await;
-            if call == 0 {
-                until(|| gate.entered() == 1).await;
-            } else {
-                // for as long as waiting for a permit would take
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+    let gate = TestGate::default();
+    let served = HttpServer::start(mcp_runtime::server!().tool::<hold>().state(gate.0.clone())).await;
+    for call in 0..50 {
+        let mut connection = HttpConnection::open(served.address).await;
+        connection.send(&modern("hold")).await;
+        if call == 0 {
+            until(|| gate.entered() == 1).await;
+        } else {
+            // for as long as waiting for a permit would take
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        settle().await;
-        assert_eq!(gate.entered(), 1, "threads of a function that may have one");
-        gate.open();
-        // it queues behind all earlier calls
-        let last = promptly(modern("hold").send(served.address)).await;
-        assert_eq!(text_of(&last.json()), "held");
-        assert_eq!(gate.entered(), 2, "calls whose clients have gone are not run");
-    })
-    .await;
+    }
+    settle().await;
+    assert_eq!(gate.entered(), 1, "threads of a function that may have one");
+    gate.open();
+    // it queues behind all earlier calls
+    let last = promptly(modern("hold").send(served.address)).await;
+    assert_eq!(text_of(&last.json()), "held");
+    assert_eq!(gate.entered(), 2, "calls whose clients have gone are not run");
 }
 
 #[tokio::test]
 async fn a_caller_whose_blocking_functions_never_return_leaves_threads_to_another() {
-    within(async {
-        let gate = TestGate::default();
-        let builder = mcp_runtime::server!().tool::<occupy>().tool::<think>().state(gate.0.clone());
-        let server = builder.build().expect("a server");
-        let [ada, bob] =
-            ["ada", "bob"].map(|name| TestServer::of(&server).caller(Principal::new("test", name)));
-        // more than the pool has threads
-        let mut calls: Vec<_> = (0..600).map(|_| Box::pin(ada.call("occupy", json!({})))).collect();
-        for call in &mut calls {
-            tokio::select! {
-                biased;
-                reply = call => panic!("it has returned: {reply:?}"),
-                () = std::future::ready(()) => {}
-            }
+    let gate = TestGate::default();
+    let builder = mcp_runtime::server!().tool::<occupy>().tool::<think>().state(gate.0.clone());
+    let server = builder.build().expect("a server");
+    let [ada, bob] = ["ada", "bob"].map(|name| TestServer::of(&server).caller(Principal::new("test", name)));
+    // more than the pool has threads
+    let mut calls: Vec<_> = (0..600).map(|_| Box::pin(ada.call("occupy", json!({})))).collect();
+    for call in &mut calls {
+        tokio::select! {
+            biased;
+            reply = call => panic!("it has returned: {reply:?}"),
+            () = std::future::ready(()) => {}
         }
-        bob.call("think", json!({})).await.expect_text("thought");
-        drop(calls);
-        gate.open();
-        until(|| gate.returned() == gate.entered()).await;
-        ada.call("think", json!({})).await.expect_text("thought");
-    })
-    .await;
+    }
+    bob.call("think", json!({})).await.expect_text("thought");
+    drop(calls);
+    gate.open();
+    until(|| gate.returned() == gate.entered()).await;
+    ada.call("think", json!({})).await.expect_text("thought");
 }
 
 #[tokio::test]
 async fn a_time_limit_releases_the_permit_only_when_the_thread_returns() {
-    within(async {
-        let gate = TestGate::default();
-        let server = serve(mcp_runtime::server!().tool::<overstay>().state(gate.0.clone()));
-        let limit = "tool 'overstay' took longer than its limit of 500ms";
-        assert_eq!(failure(&server.call("overstay", json!({})).await), limit);
-        // the second call waits for the permit until its own time limit
-        assert_eq!(failure(&server.call("overstay", json!({})).await), limit);
-        assert_eq!(gate.entered(), 1);
-        gate.open();
-        until(|| gate.returned() == 1).await;
-        server.call("overstay", json!({})).await.expect_text("stayed");
-        assert_eq!(gate.entered(), 2);
-    })
-    .await;
+    let gate = TestGate::default();
+    let server = serve(mcp_runtime::server!().tool::<overstay>().state(gate.0.clone()));
+    let limit = "tool 'overstay' took longer than its limit of 500ms";
+    assert_eq!(failure(&server.call("overstay", json!({})).await), limit);
+    // the second call waits for the permit until its own time limit
+    assert_eq!(failure(&server.call("overstay", json!({})).await), limit);
+    assert_eq!(gate.entered(), 1);
+    gate.open();
+    until(|| gate.returned() == 1).await;
+    server.call("overstay", json!({})).await.expect_text("stayed");
+    assert_eq!(gate.entered(), 2);
 }
 
 #[tokio::test]
 async fn a_cancelled_task_releases_its_permit_only_when_its_thread_returns() {
-    within(async {
-        let gate = TestGate::default();
-        let server = mcp_runtime::server!().tool::<crunch>().state(gate.0.clone()).build().expect("a server");
-        let knows_tasks = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
-        let no_requests = |method: &str, _: &serde_json::Value| panic!("unexpected request `{method}`");
-        let mut client =
-            Client::connect(&server, Transport::Memory, Revision::LATEST, knows_tasks, no_requests).await;
-        for task in 0..20 {
-            let id = promptly(client.start_task("crunch", json!({}))).await;
-            if task == 0 {
-                until(|| gate.entered() == 1).await;
-            } else {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-            client.cancel_task(&id).await;
+    let gate = TestGate::default();
+    let server = mcp_runtime::server!().tool::<crunch>().state(gate.0.clone()).build().expect("a server");
+    let knows_tasks = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let no_requests = |method: &str, _: &Value| panic!("unexpected request `{method}`");
+    let mut client =
+        Client::connect(&server, Transport::Memory, Revision::LATEST, knows_tasks, no_requests).await;
+    for task in 0..20 {
+        let id = promptly(client.start_task("crunch", json!({}))).await;
+        if task == 0 {
+            until(|| gate.entered() == 1).await;
+        } else {
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        settle().await;
-        assert_eq!(gate.entered(), 1, "threads of a function that may have one");
-        gate.open();
-        let last = client.start_task("crunch", json!({})).await;
-        client.until_status(&last, "completed").await;
-        assert_eq!(gate.entered(), 2, "tasks that were cancelled are not run");
-    })
-    .await;
+        client.cancel_task(&id).await;
+    }
+    settle().await;
+    assert_eq!(gate.entered(), 1, "threads of a function that may have one");
+    gate.open();
+    let last = client.start_task("crunch", json!({})).await;
+    client.until_status(&last, "completed").await;
+    assert_eq!(gate.entered(), 2, "tasks that were cancelled are not run");
 }
 
 #[tokio::test]
@@ -198,28 +178,25 @@ async fn a_request_holds_its_permit_until_its_thread_returns() {
         completion("held://{id}"),
         completion("hold://{id}"),
     ] {
-        within(async {
-            let gate = TestGate::default();
-            let builder = mcp_runtime::server!().tool::<hold>().resource::<held>().prompt::<hold_on>();
-            let builder = builder.resource::<held_instance>().resource::<hold_instance>();
-            let builder = builder.tool::<here>().http(|http| http.max_requests(1));
-            let served = HttpServer::start(builder.state(gate.0.clone())).await;
-            let mut connection = HttpConnection::open(served.address).await;
-            connection.send(&request).await;
-            until(|| gate.entered() == 1).await;
-            drop(connection);
-            for _ in 0..20 {
-                let refused = modern("here").send(served.address).await;
-                assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
-                tokio::time::sleep(Duration::from_millis(10)).await;
+        let gate = TestGate::default();
+        let builder = mcp_runtime::server!().tool::<hold>().resource::<held>().prompt::<hold_on>();
+        let builder = builder.resource::<held_instance>().resource::<hold_instance>();
+        let builder = builder.tool::<here>().http(|http| http.max_requests(1));
+        let served = HttpServer::start(builder.state(gate.0.clone())).await;
+        let mut connection = HttpConnection::open(served.address).await;
+        connection.send(&request).await;
+        until(|| gate.entered() == 1).await;
+        drop(connection);
+        for _ in 0..20 {
+            let refused = modern("here").send(served.address).await;
+            assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        gate.open();
+        promptly(async {
+            while modern("here").send(served.address).await.status != 200 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
             }
-            gate.open();
-            promptly(async {
-                while modern("here").send(served.address).await.status != 200 {
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                }
-            })
-            .await;
         })
         .await;
     }
@@ -235,33 +212,30 @@ fn completion(template: &str) -> HttpRequest {
 /// On one thread, a function that runs in place would hold up the call that lets it go.
 #[tokio::test]
 async fn blocking_resources_prompts_and_named_functions_leave_the_runtime_to_other_calls() {
-    within(async {
-        let gate = TestGate::default();
-        let builder = mcp_runtime::server!().resource::<held>().prompt::<hold_on>().tool::<here>();
-        let builder = builder.resource::<held_instance>().resource::<hold_instance>();
-        let server = serve(builder.state(gate.0.clone()));
-        let others = async {
-            until(|| gate.entered() == 5).await;
-            server.call("here", json!({})).await.expect_text("here");
-            gate.open();
-        };
-        let (read, prompt, list, one, other, ()) = tokio::join!(
-            server.read("held://one"),
-            server.prompt("hold_on", json!({})),
-            server.list_resources(),
-            server.complete("held://{id}", "id", ""),
-            server.complete("hold://{id}", "id", ""),
-            others
-        );
-        read.expect_text("held");
-        assert_eq!(prompt.value()["messages"][0]["content"]["text"], "hold on");
-        let uris: Vec<_> = list.iter().map(|entry| entry["uri"].clone()).collect();
-        assert_eq!(uris, ["held://one", "held://listed", "held://listed"]);
-        for reply in [one, other] {
-            assert_eq!(reply.value()["completion"]["values"], json!(["completed"]));
-        }
-    })
-    .await;
+    let gate = TestGate::default();
+    let builder = mcp_runtime::server!().resource::<held>().prompt::<hold_on>().tool::<here>();
+    let builder = builder.resource::<held_instance>().resource::<hold_instance>();
+    let server = serve(builder.state(gate.0.clone()));
+    let others = async {
+        until(|| gate.entered() == 5).await;
+        server.call("here", json!({})).await.expect_text("here");
+        gate.open();
+    };
+    let (read, prompt, list, one, other, ()) = tokio::join!(
+        server.read("held://one"),
+        server.prompt("hold_on", json!({})),
+        server.list_resources(),
+        server.complete("held://{id}", "id", ""),
+        server.complete("hold://{id}", "id", ""),
+        others
+    );
+    read.expect_text("held");
+    assert_eq!(prompt.value()["messages"][0]["content"]["text"], "hold on");
+    let uris: Vec<_> = list.iter().map(|entry| entry["uri"].clone()).collect();
+    assert_eq!(uris, ["held://one", "held://listed", "held://listed"]);
+    for reply in [one, other] {
+        assert_eq!(reply.value()["completion"]["values"], json!(["completed"]));
+    }
 }
 
 #[mcp_type]
@@ -279,24 +253,21 @@ async fn ask(ctx: &Context, entered: &Count) -> Result<String, ToolError> {
 
 #[tokio::test]
 async fn the_time_limit_of_a_call_includes_its_wait_for_a_permit() {
-    within(async {
-        let entered = Count::default();
-        let server = mcp_runtime::server!().tool::<ask>().state(entered.clone()).build().expect("a server");
-        let mut client = LineConnection::serve(&server, 1 << 16);
-        client.reply_to(&initialize(0, "2025-11-25", &json!({ "elicitation": {} }))).await;
-        client.send(&notification("notifications/initialized", json!({}))).await;
-        client.send(&legacy_call(1, "ask", &json!({}))).await;
-        let asked = client.message().await;
-        assert_eq!(asked["method"], "elicitation/create");
-        // the clock of the first call is paused while its client responds, and it keeps its permit
-        client.send(&legacy_call(2, "ask", &json!({}))).await;
-        let failed = promptly(client.message()).await;
-        assert_eq!((&failed["id"], &failed["result"]["isError"]), (&json!(2), &json!(true)), "{failed}");
-        assert_eq!(text_of(&failed), "tool 'ask' took longer than its limit of 300ms");
-        assert_eq!(entered.get(), 1, "it was never run");
-        let result = json!({ "action": "accept", "content": { "name": "Ada" } });
-        client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result })).await;
-        assert_eq!(text_of(&client.message().await), "Ada");
-    })
-    .await;
+    let entered = Count::default();
+    let server = mcp_runtime::server!().tool::<ask>().state(entered.clone()).build().expect("a server");
+    let mut client = LineConnection::serve(&server, 1 << 16);
+    client.reply_to(&initialize(0, "2025-11-25", &json!({ "elicitation": {} }))).await;
+    client.send(&notification("notifications/initialized", json!({}))).await;
+    client.send(&legacy_call(1, "ask", &json!({}))).await;
+    let asked = client.message().await;
+    assert_eq!(asked["method"], "elicitation/create");
+    // the clock of the first call is paused while its client responds, and it keeps its permit
+    client.send(&legacy_call(2, "ask", &json!({}))).await;
+    let failed = promptly(client.message()).await;
+    assert_eq!((&failed["id"], &failed["result"]["isError"]), (&json!(2), &json!(true)), "{failed}");
+    assert_eq!(text_of(&failed), "tool 'ask' took longer than its limit of 300ms");
+    assert_eq!(entered.get(), 1, "it was never run");
+    let result = json!({ "action": "accept", "content": { "name": "Ada" } });
+    client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result })).await;
+    assert_eq!(text_of(&client.message().await), "Ada");
 }

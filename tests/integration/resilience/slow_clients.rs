@@ -1,9 +1,7 @@
 //! Clients that do not read their event stream: the call continues, and its limits still apply.
 
-use mcp_runtime::prelude::*;
-use mcp_tests::support::{HttpConnection, HttpServer, text_of, within};
-
 use super::{Count, CountDrop, modern, promptly, until, with_progress};
+use crate::prelude::*;
 
 /// Bytes of one report. All reports together exceed the socket buffers of both sides.
 const REPORT: usize = 16 << 10;
@@ -47,28 +45,22 @@ async fn ignore(served: &HttpServer, tool: &str) -> HttpConnection {
 
 #[tokio::test]
 async fn a_call_finishes_although_its_client_reads_nothing() {
-    within(async {
-        let ended = Count::default();
-        let served = served(&ended).await;
-        let _unread = ignore(&served, "report").await;
-        until(|| ended.get() == 1).await;
-        // its permit is released
-        let reply = promptly(modern("report").send(served.address)).await;
-        assert_eq!(text_of(&reply.json()), "reported");
-    })
-    .await;
+    let ended = Count::default();
+    let served = served(&ended).await;
+    let _unread = ignore(&served, "report").await;
+    until(|| ended.get() == 1).await;
+    // its permit is released
+    let reply = promptly(modern("report").send(served.address)).await;
+    assert_eq!(text_of(&reply.json()), "reported");
 }
 
 #[tokio::test]
 async fn the_time_limit_applies_although_the_client_reads_nothing() {
-    within(async {
-        let ended = Count::default();
-        let served = served(&ended).await;
-        let _unread = ignore(&served, "report_on").await;
-        until(|| ended.get() == 1).await;
-        let reply = promptly(modern("report_on").send(served.address)).await.json();
-        assert_eq!(text_of(&reply), "tool 'report_on' took longer than its limit of 500ms");
-        assert_eq!(ended.get(), 2, "the second got the place of the first");
-    })
-    .await;
+    let ended = Count::default();
+    let served = served(&ended).await;
+    let _unread = ignore(&served, "report_on").await;
+    until(|| ended.get() == 1).await;
+    let reply = promptly(modern("report_on").send(served.address)).await.json();
+    assert_eq!(text_of(&reply), "tool 'report_on' took longer than its limit of 500ms");
+    assert_eq!(ended.get(), 2, "the second got the place of the first");
 }

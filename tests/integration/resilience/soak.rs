@@ -7,13 +7,10 @@
 // the figures are what these tests are run for
 #![allow(clippy::print_stdout)]
 
-use std::{net::IpAddr, net::SocketAddr, time::Duration, time::Instant};
-
-use mcp_runtime::{Context, ServerBuilder, prelude::*};
-use mcp_tests::support::{EventStream, HttpConnection, HttpRequest, HttpServer, events, text_of};
-use serde_json::{Value, json};
+use std::{net::IpAddr, time::Instant};
 
 use super::{modern, promptly};
+use crate::prelude::*;
 
 /// Returns at once
 #[mcp_tool]

@@ -1,17 +1,16 @@
 //! Processes that serve stdio: how they exit, and hosts that do not read.
 
-use std::{path::PathBuf, process::Command, time::Duration};
+use std::{path::Path, process::Command};
 
-use mcp_tests::support::{
-    HttpConnection, HttpRequest, LineConnection, PATIENCE, call, notification, text_of, within,
-};
-use serde_json::json;
 use tokio::{
     net::{TcpListener, TcpStream},
     time::{sleep, timeout},
 };
 
-use crate::process::{fixture, until_counted};
+use crate::{
+    prelude::*,
+    process::{fixture, until_counted},
+};
 
 /// A process with a call that never returns, and this shutdown timeout.
 async fn hanging(drain: Option<Duration>) -> LineConnection {
@@ -102,26 +101,9 @@ async fn after_the_end_of_stdin_calls_are_cancelled_within_seconds() {
     timeout(Duration::from_secs(60), ends(server)).await.expect("its end");
 }
 
-/// A file that is removed when dropped.
-struct Side(PathBuf);
-
-impl Side {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("mcp-{name}-{}", std::process::id()));
-        let _none = std::fs::remove_file(&path);
-        Self(path)
-    }
-
-    /// How many calls have written to it.
-    fn len(&self) -> u64 {
-        std::fs::metadata(&self.0).map_or(0, |file| file.len())
-    }
-}
-
-impl Drop for Side {
-    fn drop(&mut self) {
-        let _none = std::fs::remove_file(&self.0);
-    }
+/// How many calls have written to the file beside the server.
+fn written(side: &Path) -> u64 {
+    std::fs::metadata(side).map_or(0, |file| file.len())
 }
 
 /// The fixture server, with capacity for more responses than the tests leave unread.
@@ -133,17 +115,18 @@ fn large_queue() -> Command {
 
 /// Calls run while the client does not read, and all responses arrive once it does.
 #[cfg(unix)]
-async fn work_unread(mut server: LineConnection, side: &Side) {
+async fn work_unread(mut server: LineConnection) {
     const CALLS: u64 = 40;
     // far more than the buffer of a pipe or a socket
     for id in 0..8 {
         server.send(&call(format!("large {id}"), "large", &json!({ "n": 500_000 }))).await;
     }
     sleep(Duration::from_millis(300)).await;
-    let path = side.0.to_str().expect("UTF-8");
+    let folder = TestFolder::default();
+    let side = folder.join("side");
     for id in 0..CALLS {
-        server.send(&call(id, "sign", &json!({ "path": path }))).await;
-        super::until(|| side.len() > id).await;
+        server.send(&call(id, "sign", &json!({ "path": side }))).await;
+        super::until(|| written(&side) > id).await;
     }
     server.send(&notification("notifications/unknown", json!({}))).await;
     let mut signed = 0;
@@ -165,20 +148,18 @@ async fn work_unread(mut server: LineConnection, side: &Side) {
 #[cfg(unix)]
 #[tokio::test]
 async fn calls_run_while_the_pipe_is_not_read() {
-    let side = Side::new("pipe");
     let (reader, writer) = std::io::pipe().expect("a pipe");
     let reader = tokio::net::unix::pipe::Receiver::from_owned_fd(reader.into()).expect("a pipe");
     let mut command = large_queue();
     command.stdout(std::os::fd::OwnedFd::from(writer));
     let server = LineConnection::spawn_with(&mut command, reader);
     drop(command);
-    work_unread(server, &side).await;
+    work_unread(server).await;
 }
 
 #[cfg(unix)]
 #[tokio::test]
 async fn calls_run_while_the_socket_is_not_read() {
-    let side = Side::new("socket");
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair");
     ours.set_nonblocking(true).expect("a socket");
     let mut command = large_queue();
@@ -186,5 +167,5 @@ async fn calls_run_while_the_socket_is_not_read() {
     let ours = tokio::net::UnixStream::from_std(ours).expect("a socket");
     let server = LineConnection::spawn_with(&mut command, ours);
     drop(command);
-    work_unread(server, &side).await;
+    work_unread(server).await;
 }

@@ -1,12 +1,7 @@
 //! How subscriptions end on a connection that they share with calls, and what is kept of them.
 
-use mcp_runtime::{ServerBuilder, ServerHandle, prelude::*};
-use mcp_tests::support::{
-    EventStream, HttpRequest, HttpServer, HttpSse, LineConnection, SUBSCRIPTION, request, within,
-};
-use serde_json::{Value, json};
-
 use super::promptly;
+use crate::prelude::*;
 
 /// Publishes a change
 #[mcp_tool]
@@ -29,19 +24,16 @@ fn assert_end(messages: &[Value], id: &str) {
 
 #[tokio::test]
 async fn the_result_of_a_subscription_comes_before_its_cancellation() {
-    within(async {
-        let server = mcp_runtime::server!().tool::<announce>().build().expect("a server");
-        let mut client = LineConnection::serve(&server, 1 << 16);
-        client.listen("told", json!({ "toolsListChanged": true })).await;
-        server.handle().end_subscriptions();
-        assert_end(&client.messages(2).await, "told");
-        client.listen("again", json!({ "toolsListChanged": true })).await;
-        client.close_input().await;
-        assert_end(&client.messages(2).await, "again");
-        assert_eq!(client.next().await, None);
-        client.served().await;
-    })
-    .await;
+    let server = mcp_runtime::server!().tool::<announce>().build().expect("a server");
+    let mut client = LineConnection::serve(&server, 1 << 16);
+    client.listen("told", json!({ "toolsListChanged": true })).await;
+    server.handle().end_subscriptions();
+    assert_end(&client.messages(2).await, "told");
+    client.listen("again", json!({ "toolsListChanged": true })).await;
+    client.close_input().await;
+    assert_end(&client.messages(2).await, "again");
+    assert_eq!(client.next().await, None);
+    client.served().await;
 }
 
 /// Any text
@@ -74,95 +66,78 @@ fn listen_to(client: &str, uris: &[String]) -> HttpRequest {
 
 #[tokio::test]
 async fn a_client_that_listens_to_long_uris_keeps_its_share_of_memory_and_no_more() {
-    within(async {
-        let server = HttpServer::start(notes()).await;
-        let uris: Vec<_> = (0..480).map(|n| uri(n, LONGEST)).collect();
-        let mut open = Vec::new();
-        let refused = loop {
-            match EventStream::open(&listen_to(ADA, &uris), server.address).await {
-                Ok(stream) => open.push(stream),
-                Err(refused) => break refused,
-            }
-            assert!(open.len() <= 4, "of 32 MiB for all clients she has half");
-        };
-        assert_eq!((open.len(), refused.status, refused.header("retry-after")), (4, 503, Some("1")));
-        let message = refused.json()["error"]["message"].to_string();
-        assert!(message.contains("have too many bytes, of 33554432 for all clients"), "{message}");
-        assert!(EventStream::open(&listen_to(BOB, &uris), server.address).await.is_ok());
-        assert!(EventStream::open(&listen_to(ADA, &uris[..1]), server.address).await.is_ok());
-        open.pop();
-        promptly(async { while EventStream::open(&listen_to(ADA, &uris), server.address).await.is_err() {} })
-            .await;
-    })
-    .await;
+    let server = HttpServer::start(notes()).await;
+    let uris: Vec<_> = (0..480).map(|n| uri(n, LONGEST)).collect();
+    let mut open = Vec::new();
+    let refused = loop {
+        match EventStream::open(&listen_to(ADA, &uris), server.address).await {
+            Ok(stream) => open.push(stream),
+            Err(refused) => break refused,
+        }
+        assert!(open.len() <= 4, "of 32 MiB for all clients she has half");
+    };
+    assert_eq!((open.len(), refused.status, refused.header("retry-after")), (4, 503, Some("1")));
+    let message = refused.json()["error"]["message"].to_string();
+    assert!(message.contains("have too many bytes, of 33554432 for all clients"), "{message}");
+    assert!(EventStream::open(&listen_to(BOB, &uris), server.address).await.is_ok());
+    assert!(EventStream::open(&listen_to(ADA, &uris[..1]), server.address).await.is_ok());
+    open.pop();
+    promptly(async { while EventStream::open(&listen_to(ADA, &uris), server.address).await.is_err() {} })
+        .await;
 }
 
 #[tokio::test]
 async fn both_eras_share_one_budget_of_subscribed_bytes() {
-    within(async {
-        let server = HttpServer::start(notes()).await;
-        let session = async |client: &str| {
-            HttpRequest::initialize("2025-11-25")
-                .header("x-client", client)
-                .send(server.address)
-                .await
-                .session()
-        };
-        let (hers, his) = (session(ADA).await, session(BOB).await);
-        let subscribe = async |client: &str, session: &str, n| {
-            let params = json!({ "uri": uri(n, LONGEST) });
-            let request = HttpRequest::legacy(session, n, "resources/subscribe", &params);
-            request.header("x-client", client).send(server.address).await.json()
-        };
-        // of 32 MiB for all clients she has half, and a URI counts with 128 bytes more than it has
-        let uris: Vec<_> = (0..403).map(|n| uri(n, LONGEST)).collect();
-        let mut listening = Vec::new();
-        for _ in 0..5 {
-            listening.push(EventStream::open(&listen_to(ADA, &uris), server.address).await.expect("room"));
-        }
-        assert!(subscribe(ADA, &hers, 3).await["result"].is_object());
-        let refused = subscribe(ADA, &hers, 4).await;
-        assert_eq!(refused["error"]["code"], -32603);
-        let message = refused["error"]["message"].to_string();
-        assert!(message.contains("have too many bytes, of 33554432 for all clients"), "{message}");
-        assert!(subscribe(BOB, &his, 4).await["result"].is_object());
-        drop(listening);
-        promptly(async { while subscribe(ADA, &hers, 5).await["result"].is_null() {} }).await;
-    })
-    .await;
+    let server = HttpServer::start(notes()).await;
+    let session = async |client: &str| {
+        HttpRequest::initialize("2025-11-25").header("x-client", client).send(server.address).await.session()
+    };
+    let (hers, his) = (session(ADA).await, session(BOB).await);
+    let subscribe = async |client: &str, session: &str, n| {
+        let params = json!({ "uri": uri(n, LONGEST) });
+        let request = HttpRequest::legacy(session, n, "resources/subscribe", &params);
+        request.header("x-client", client).send(server.address).await.json()
+    };
+    // of 32 MiB for all clients she has half, and a URI counts with 128 bytes more than it has
+    let uris: Vec<_> = (0..403).map(|n| uri(n, LONGEST)).collect();
+    let mut listening = Vec::new();
+    for _ in 0..5 {
+        listening.push(EventStream::open(&listen_to(ADA, &uris), server.address).await.expect("room"));
+    }
+    assert!(subscribe(ADA, &hers, 3).await["result"].is_object());
+    let refused = subscribe(ADA, &hers, 4).await;
+    assert_eq!(refused["error"]["code"], -32603);
+    let message = refused["error"]["message"].to_string();
+    assert!(message.contains("have too many bytes, of 33554432 for all clients"), "{message}");
+    assert!(subscribe(BOB, &his, 4).await["result"].is_object());
+    drop(listening);
+    promptly(async { while subscribe(ADA, &hers, 5).await["result"].is_null() {} }).await;
 }
 
 #[tokio::test]
 async fn a_uri_that_is_too_long_is_refused_by_name_of_the_limit_on_every_transport() {
-    within(async {
-        let too_long = "the URI has 8193 bytes, and that of a subscription may have 8192";
-        let refused = |reply: &Value| {
-            assert_eq!(
-                (&reply["error"]["code"], &reply["error"]["message"]),
-                (&json!(-32602), &json!(too_long))
-            );
-        };
-        let (fits, long) = (uri(1, LONGEST), uri(1, LONGEST + 1));
-        let built = notes().http(|http| http.legacy_sse("/sse")).build().expect("a server");
-        let server = HttpServer::of(&built).await;
-        let at = server.address;
-        let modern = listen_to(ADA, std::slice::from_ref(&long)).send(at).await;
-        refused(&modern.json());
-        let session = HttpRequest::initialize("2025-11-25").send(at).await.session();
-        for (uri, is_refused) in [(&fits, false), (&long, true)] {
-            let params = json!({ "uri": uri });
-            let reply =
-                HttpRequest::legacy(&session, 1, "resources/subscribe", &params).send(at).await.json();
-            if is_refused { refused(&reply) } else { assert!(reply["result"].is_object(), "{reply}") }
-        }
-        let mut sse = HttpSse::open(at, "/sse", &[]).await;
-        sse.initialize(&json!({})).await;
-        sse.send(&request(2, "resources/subscribe", json!({ "uri": long }))).await;
-        refused(&sse.message().await);
-        let mut pipe = LineConnection::serve(&built, 1 << 16);
-        pipe.initialize("2025-06-18").await;
-        refused(&pipe.request(2, "resources/subscribe", json!({ "uri": long })).await);
-        assert!(pipe.request(3, "resources/subscribe", json!({ "uri": fits })).await["result"].is_object());
-    })
-    .await;
+    let too_long = "the URI has 8193 bytes, and that of a subscription may have 8192";
+    let refused = |reply: &Value| {
+        assert_eq!((&reply["error"]["code"], &reply["error"]["message"]), (&json!(-32602), &json!(too_long)));
+    };
+    let (fits, long) = (uri(1, LONGEST), uri(1, LONGEST + 1));
+    let built = notes().http(|http| http.legacy_sse("/sse")).build().expect("a server");
+    let server = HttpServer::of(&built).await;
+    let at = server.address;
+    let modern = listen_to(ADA, std::slice::from_ref(&long)).send(at).await;
+    refused(&modern.json());
+    let session = HttpRequest::initialize("2025-11-25").send(at).await.session();
+    for (uri, is_refused) in [(&fits, false), (&long, true)] {
+        let params = json!({ "uri": uri });
+        let reply = HttpRequest::legacy(&session, 1, "resources/subscribe", &params).send(at).await.json();
+        if is_refused { refused(&reply) } else { assert!(reply["result"].is_object(), "{reply}") }
+    }
+    let mut sse = HttpSse::open(at, "/sse", &[]).await;
+    sse.initialize(&json!({})).await;
+    sse.send(&request(2, "resources/subscribe", json!({ "uri": long }))).await;
+    refused(&sse.message().await);
+    let mut pipe = LineConnection::serve(&built, 1 << 16);
+    pipe.initialize("2025-06-18").await;
+    refused(&pipe.request(2, "resources/subscribe", json!({ "uri": long })).await);
+    assert!(pipe.request(3, "resources/subscribe", json!({ "uri": fits })).await["result"].is_object());
 }

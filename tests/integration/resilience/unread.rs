@@ -1,17 +1,10 @@
 //! Replies and replays that a client does not read: a large body is charged to its client until it is written, and the
 //! stream that it is sent on stays open for as long.
 
-use std::{net::SocketAddr, time::Duration};
-
-use mcp_runtime::{Context, ServerBuilder, prelude::*};
-use mcp_tests::support::{
-    EventStream, HttpConnection, HttpRequest, HttpServer, HttpSse, events, messages, request, text_of, within,
-};
-use serde_json::{Value, json};
-
 use tokio::{net::TcpSocket, sync::Notify};
 
 use super::promptly;
+use crate::prelude::*;
 
 /// Bytes of a large reply: more than the sockets of both sides buffer.
 const LARGE: usize = 12 << 20;
@@ -80,73 +73,64 @@ async fn unread(request: &HttpRequest, at: SocketAddr) -> (u16, HttpConnection) 
 
 #[tokio::test]
 async fn large_replies_that_a_client_does_not_read_are_charged_to_it() {
-    within(async {
-        let served = HttpServer::start(server()).await;
-        let at = served.address;
-        let mut open = Vec::new();
-        let refused = loop {
-            let (status, connection) = unread(&call(ADA, "text", LARGE), at).await;
-            if status != 200 {
-                break status;
-            }
-            open.push(connection);
-            assert!(open.len() < 8, "half of 64 MiB are fewer");
-        };
-        assert_eq!((refused, open.len()), (503, 3), "as long as less than her share waits");
-        let refused = call(ADA, "text", LARGE).send(at).await;
-        assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
-        let error = refused.json();
-        assert_eq!((&error["id"], &error["error"]["code"]), (&json!(7), &json!(-32603)));
-        let message = "the reply is too large as long as this client has not read its other replies\nread them, and try again";
-        assert_eq!(error["error"]["message"], message);
-        // short replies, and other clients, are not affected
-        assert_eq!(text_of(&call(ADA, "text", 60_000).send(at).await.json()).len(), 60_000);
-        assert_eq!(text_of(&call(BOB, "text", LARGE).send(at).await.json()).len(), LARGE);
-        drop(open);
-        promptly(async { while call(ADA, "text", LARGE).send(at).await.status != 200 {} }).await;
-    })
-    .await;
+    let served = HttpServer::start(server()).await;
+    let at = served.address;
+    let mut open = Vec::new();
+    let refused = loop {
+        let (status, connection) = unread(&call(ADA, "text", LARGE), at).await;
+        if status != 200 {
+            break status;
+        }
+        open.push(connection);
+        assert!(open.len() < 8, "half of 64 MiB are fewer");
+    };
+    assert_eq!((refused, open.len()), (503, 3), "as long as less than her share waits");
+    let refused = call(ADA, "text", LARGE).send(at).await;
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+    let error = refused.json();
+    assert_eq!((&error["id"], &error["error"]["code"]), (&json!(7), &json!(-32603)));
+    let message = "the reply is too large as long as this client has not read its other replies\nread them, and try again";
+    assert_eq!(error["error"]["message"], message);
+    // short replies, and other clients, are not affected
+    assert_eq!(text_of(&call(ADA, "text", 60_000).send(at).await.json()).len(), 60_000);
+    assert_eq!(text_of(&call(BOB, "text", LARGE).send(at).await.json()).len(), LARGE);
+    drop(open);
+    promptly(async { while call(ADA, "text", LARGE).send(at).await.status != 200 {} }).await;
 }
 
 #[tokio::test]
 async fn one_reply_may_be_larger_than_the_share_of_its_client() {
-    within(async {
-        let served = HttpServer::start(server()).await;
-        let at = served.address;
-        let bytes = 40 << 20;
-        let session = HttpRequest::initialize("2025-11-25").header("x-client", ADA).send(at).await.session();
-        assert_eq!(text_of(&call(ADA, "text", bytes).send(at).await.json()).len(), bytes);
-        let streamed = call(ADA, "streamed", bytes).send(at).await.messages();
-        assert_eq!(text_of(streamed.last().expect("a reply")).len(), bytes);
-        let params =
-            json!({ "name": "streamed", "arguments": { "bytes": bytes }, "_meta": { "progressToken": 1 } });
-        let legacy = HttpRequest::legacy(&session, 1, "tools/call", &params).header("x-client", ADA);
-        let replies = legacy.send(at).await.messages();
-        assert_eq!(text_of(replies.last().expect("a reply")).len(), bytes);
-    })
-    .await;
+    let served = HttpServer::start(server()).await;
+    let at = served.address;
+    let bytes = 40 << 20;
+    let session = HttpRequest::initialize("2025-11-25").header("x-client", ADA).send(at).await.session();
+    assert_eq!(text_of(&call(ADA, "text", bytes).send(at).await.json()).len(), bytes);
+    let streamed = call(ADA, "streamed", bytes).send(at).await.messages();
+    assert_eq!(text_of(streamed.last().expect("a reply")).len(), bytes);
+    let params =
+        json!({ "name": "streamed", "arguments": { "bytes": bytes }, "_meta": { "progressToken": 1 } });
+    let legacy = HttpRequest::legacy(&session, 1, "tools/call", &params).header("x-client", ADA);
+    let replies = legacy.send(at).await.messages();
+    assert_eq!(text_of(replies.last().expect("a reply")).len(), bytes);
 }
 
 #[tokio::test]
 async fn a_large_reply_on_an_event_stream_is_charged_as_well() {
-    within(async {
-        let served = HttpServer::start(server()).await;
-        let at = served.address;
-        let mut stream = EventStream::open(&call(ADA, "gated", LARGE), at).await.expect("a stream");
-        assert_eq!(stream.message().await["method"], "notifications/progress");
-        let mut open = Vec::new();
-        for _ in 0..3 {
-            open.push(unread(&call(ADA, "text", LARGE), at).await.1);
-        }
-        OPEN.notify_one();
-        let reply = stream.message().await;
-        assert_eq!((&reply["id"], &reply["error"]["code"]), (&json!(7), &json!(-32603)));
-        assert!(stream.next().await.is_none());
-        let reply = call(BOB, "streamed", LARGE).send(at).await.messages().pop().expect("a reply");
-        assert_eq!(text_of(&reply).len(), LARGE);
-        drop(open);
-    })
-    .await;
+    let served = HttpServer::start(server()).await;
+    let at = served.address;
+    let mut stream = EventStream::open(&call(ADA, "gated", LARGE), at).await.expect("a stream");
+    assert_eq!(stream.message().await["method"], "notifications/progress");
+    let mut open = Vec::new();
+    for _ in 0..3 {
+        open.push(unread(&call(ADA, "text", LARGE), at).await.1);
+    }
+    OPEN.notify_one();
+    let reply = stream.message().await;
+    assert_eq!((&reply["id"], &reply["error"]["code"]), (&json!(7), &json!(-32603)));
+    assert!(stream.next().await.is_none());
+    let reply = call(BOB, "streamed", LARGE).send(at).await.messages().pop().expect("a reply");
+    assert_eq!(text_of(&reply).len(), LARGE);
+    drop(open);
 }
 
 /// A session of that client with an ended stream of large events; the id of the first.
@@ -165,101 +149,89 @@ fn resume(client: &str, session: &str, id: &str) -> HttpRequest {
 
 #[tokio::test]
 async fn replays_of_an_ended_stream_are_charged_and_keep_their_streams_until_they_are_read() {
-    within(async {
-        let served = HttpServer::start(server().http(|http| http.max_streams(64))).await;
-        let at = served.address;
-        let (session, first) = ended_stream(ADA, at).await;
-        let whole = resume(ADA, &session, &first).send(at).await;
-        assert_eq!(messages(whole.text()).len(), CHATS + 1);
-        let mut open = Vec::new();
-        let refused = loop {
-            let (status, connection) = unread(&resume(ADA, &session, &first), at).await;
-            if status != 200 {
-                break status;
-            }
-            open.push(connection);
-            assert!(open.len() < 32, "neither bytes nor streams are left");
-        };
-        assert_eq!(refused, 503);
-        assert!((4..=20).contains(&open.len()), "{}", open.len());
-        let (his, first_of_his) = ended_stream(BOB, at).await;
-        assert_eq!(resume(BOB, &his, &first_of_his).send(at).await.status, 200);
-        drop(open);
-        promptly(async { while resume(ADA, &session, &first).send(at).await.status != 200 {} }).await;
-    })
-    .await;
+    let served = HttpServer::start(server().http(|http| http.max_streams(64))).await;
+    let at = served.address;
+    let (session, first) = ended_stream(ADA, at).await;
+    let whole = resume(ADA, &session, &first).send(at).await;
+    assert_eq!(messages(whole.text()).len(), CHATS + 1);
+    let mut open = Vec::new();
+    let refused = loop {
+        let (status, connection) = unread(&resume(ADA, &session, &first), at).await;
+        if status != 200 {
+            break status;
+        }
+        open.push(connection);
+        assert!(open.len() < 32, "neither bytes nor streams are left");
+    };
+    assert_eq!(refused, 503);
+    assert!((4..=20).contains(&open.len()), "{}", open.len());
+    let (his, first_of_his) = ended_stream(BOB, at).await;
+    assert_eq!(resume(BOB, &his, &first_of_his).send(at).await.status, 200);
+    drop(open);
+    promptly(async { while resume(ADA, &session, &first).send(at).await.status != 200 {} }).await;
 }
 
 #[tokio::test]
 async fn a_replay_that_is_not_read_holds_one_of_the_streams_of_its_client() {
-    within(async {
-        let served = HttpServer::start(server().http(|http| http.max_streams(6))).await;
-        let at = served.address;
-        let (session, first) = ended_stream(ADA, at).await;
-        let mut open = Vec::new();
-        for _ in 0..3 {
-            let (status, connection) = unread(&resume(ADA, &session, &first), at).await;
-            assert_eq!(status, 200);
-            open.push(connection);
-        }
-        assert_eq!(unread(&resume(ADA, &session, &first), at).await.0, 503, "her share of the streams");
-        assert!(
-            EventStream::open(&HttpRequest::standalone_stream(&session).header("x-client", ADA), at)
-                .await
-                .is_err()
-        );
-        drop(open);
-        promptly(async { while resume(ADA, &session, &first).send(at).await.status != 200 {} }).await;
-    })
-    .await;
+    let served = HttpServer::start(server().http(|http| http.max_streams(6))).await;
+    let at = served.address;
+    let (session, first) = ended_stream(ADA, at).await;
+    let mut open = Vec::new();
+    for _ in 0..3 {
+        let (status, connection) = unread(&resume(ADA, &session, &first), at).await;
+        assert_eq!(status, 200);
+        open.push(connection);
+    }
+    assert_eq!(unread(&resume(ADA, &session, &first), at).await.0, 503, "her share of the streams");
+    assert!(
+        EventStream::open(&HttpRequest::standalone_stream(&session).header("x-client", ADA), at)
+            .await
+            .is_err()
+    );
+    drop(open);
+    promptly(async { while resume(ADA, &session, &first).send(at).await.status != 200 {} }).await;
 }
 
 #[tokio::test]
 async fn events_are_replayed_as_they_were_sent() {
-    within(async {
-        let served = HttpServer::start(server()).await;
-        for bytes in [1, 4 << 10, 5 << 10, 100 << 10] {
-            let session = HttpRequest::initialize("2025-11-25").send(served.address).await.session();
-            let params = json!({ "name": "streamed", "arguments": { "bytes": bytes }, "_meta": { "progressToken": 1 } });
-            let sent = HttpRequest::legacy(&session, 1, "tools/call", &params).send(served.address).await;
-            let sent = events(sent.text());
-            let first = sent[0].id.clone().expect("the id of the priming event");
-            let again = resume(ADA, &session, &first).send(served.address).await;
-            let again = events(again.text());
-            assert_eq!(again[0].id.as_ref(), Some(&first), "it begins with the event that its client has");
-            assert_eq!(again[1..], sent[1..], "{bytes}");
-        }
-    })
-    .await;
+    let served = HttpServer::start(server()).await;
+    for bytes in [1, 4 << 10, 5 << 10, 100 << 10] {
+        let session = HttpRequest::initialize("2025-11-25").send(served.address).await.session();
+        let params =
+            json!({ "name": "streamed", "arguments": { "bytes": bytes }, "_meta": { "progressToken": 1 } });
+        let sent = HttpRequest::legacy(&session, 1, "tools/call", &params).send(served.address).await;
+        let sent = events(sent.text());
+        let first = sent[0].id.clone().expect("the id of the priming event");
+        let again = resume(ADA, &session, &first).send(served.address).await;
+        let again = events(again.text());
+        assert_eq!(again[0].id.as_ref(), Some(&first), "it begins with the event that its client has");
+        assert_eq!(again[1..], sent[1..], "{bytes}");
+    }
 }
 
 #[tokio::test]
 async fn a_client_of_http_sse_that_leaves_too_much_unread_loses_its_stream() {
-    within(async {
-        let builder = server().http(|http| http.legacy_sse("/sse"));
-        let served = HttpServer::start(builder).await;
-        let at = served.address;
-        let mut hers = HttpSse::open(at, "/sse", &[("x-client", ADA)]).await;
-        hers.initialize(&json!({})).await;
-        let call = |id: u32| {
-            request(id, "tools/call", json!({ "name": "text", "arguments": { "bytes": 3 << 20 } }))
-                .to_string()
-        };
-        let mut last = 202;
-        for id in 0..40 {
-            last = hers.post(call(id)).await;
-            if last != 202 {
-                break;
-            }
+    let builder = server().http(|http| http.legacy_sse("/sse"));
+    let served = HttpServer::start(builder).await;
+    let at = served.address;
+    let mut hers = HttpSse::open(at, "/sse", &[("x-client", ADA)]).await;
+    hers.initialize(&json!({})).await;
+    let call = |id: u32| {
+        request(id, "tools/call", json!({ "name": "text", "arguments": { "bytes": 3 << 20 } })).to_string()
+    };
+    let mut last = 202;
+    for id in 0..40 {
+        last = hers.post(call(id)).await;
+        if last != 202 {
+            break;
         }
-        assert_eq!(last, 404, "the stream has ended");
-        let mut his = HttpSse::open(at, "/sse", &[("x-client", BOB)]).await;
-        his.initialize(&json!({})).await;
-        for id in 0..3 {
-            assert_eq!(his.post(call(id)).await, 202);
-            let reply: Value = his.message().await;
-            assert_eq!(text_of(&reply).len(), 3 << 20);
-        }
-    })
-    .await;
+    }
+    assert_eq!(last, 404, "the stream has ended");
+    let mut his = HttpSse::open(at, "/sse", &[("x-client", BOB)]).await;
+    his.initialize(&json!({})).await;
+    for id in 0..3 {
+        assert_eq!(his.post(call(id)).await, 202);
+        let reply: Value = his.message().await;
+        assert_eq!(text_of(&reply).len(), 3 << 20);
+    }
 }

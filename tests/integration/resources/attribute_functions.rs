@@ -1,23 +1,14 @@
 //! The functions that `complete`, `list` and `subscribe` name: what they can take, that `build()` checks it, how they
 //! fail, how they run, and how they list pages.
 
-use std::{
-    io,
-    sync::atomic::{AtomicUsize, Ordering},
-};
+use std::io;
 
 use mcp_runtime::{
-    Completion, Principal, ProtocolError, Server, ServerBuilder, ServerHandle,
-    prelude::*,
+    Completion,
     resource::{ListedPage, ListedResource, PageRequest, Subscription},
-    testing::{Reply, TestServer},
 };
-use mcp_tests::support::{
-    HttpConnection, HttpRequest, HttpServer, LineConnection, cancelled, request, soon, within,
-};
-use serde_json::{Value, json};
 
-use crate::common::{LEGACY, build_error, refusal, serve};
+use crate::prelude::*;
 
 struct Shelf(Vec<&'static str>);
 
@@ -276,8 +267,8 @@ fn pending_instance(#[mcp(complete = pending_values)] id: String) -> String {
     id
 }
 
-fn pending_server() -> (Server, std::sync::Arc<Pending>) {
-    let pending = std::sync::Arc::<Pending>::default();
+fn pending_server() -> (Server, Arc<Pending>) {
+    let pending = Arc::<Pending>::default();
     let server = mcp_runtime::server!().resource::<pending_instance>().state(pending.clone());
     (server.build().expect("a server"), pending)
 }
@@ -291,41 +282,31 @@ fn completion_params() -> Value {
 async fn async_named_functions_are_dropped_when_their_client_disconnects() {
     let (server, pending) = pending_server();
     let served = HttpServer::of(&server).await;
-    within(async {
-        for (calls, (method, params)) in
-            [("resources/list", json!({})), ("completion/complete", completion_params())]
-                .into_iter()
-                .enumerate()
-        {
-            let mut connection = HttpConnection::open(served.address).await;
-            connection.send(&HttpRequest::modern(1, method, params)).await;
-            assert!(soon(|| pending.entered.load(Ordering::SeqCst) == calls + 1).await, "{method}");
-            assert_eq!(pending.dropped.load(Ordering::SeqCst), calls);
-            drop(connection);
-            assert!(soon(|| pending.dropped.load(Ordering::SeqCst) == calls + 1).await, "{method}");
-        }
-    })
-    .await;
+    for (calls, (method, params)) in
+        [("resources/list", json!({})), ("completion/complete", completion_params())].into_iter().enumerate()
+    {
+        let mut connection = HttpConnection::open(served.address).await;
+        connection.send(&HttpRequest::modern(1, method, params)).await;
+        assert!(soon(|| pending.entered.load(Ordering::SeqCst) == calls + 1).await, "{method}");
+        assert_eq!(pending.dropped.load(Ordering::SeqCst), calls);
+        drop(connection);
+        assert!(soon(|| pending.dropped.load(Ordering::SeqCst) == calls + 1).await, "{method}");
+    }
 }
 
 #[tokio::test]
 async fn async_named_functions_are_dropped_when_their_request_is_cancelled() {
     let (server, pending) = pending_server();
-    within(async {
-        let mut client = LineConnection::serve(&server, 1 << 16);
-        client.initialize("2025-11-25").await;
-        for (calls, (method, params)) in
-            [("resources/list", json!({})), ("completion/complete", completion_params())]
-                .into_iter()
-                .enumerate()
-        {
-            client.send(&request(7 + calls, method, params)).await;
-            assert!(soon(|| pending.entered.load(Ordering::SeqCst) == calls + 1).await, "{method}");
-            client.send(&cancelled(7 + calls)).await;
-            assert!(soon(|| pending.dropped.load(Ordering::SeqCst) == calls + 1).await, "{method}");
-        }
-    })
-    .await;
+    let mut client = LineConnection::serve(&server, 1 << 16);
+    client.initialize("2025-11-25").await;
+    for (calls, (method, params)) in
+        [("resources/list", json!({})), ("completion/complete", completion_params())].into_iter().enumerate()
+    {
+        client.send(&request(7 + calls, method, params)).await;
+        assert!(soon(|| pending.entered.load(Ordering::SeqCst) == calls + 1).await, "{method}");
+        client.send(&cancelled(7 + calls)).await;
+        assert!(soon(|| pending.dropped.load(Ordering::SeqCst) == calls + 1).await, "{method}");
+    }
 }
 
 /// They would wait for each other if each kept a thread until it ends.
@@ -443,7 +424,7 @@ async fn a_list_function_whose_pages_do_not_end_is_an_error() {
 
 #[tokio::test]
 async fn a_page_calls_only_the_list_functions_that_it_needs() {
-    let pages = std::sync::Arc::new(Pages::new(|_| ListedPage::new(["paged://1", "paged://2"])));
+    let pages = Arc::new(Pages::new(|_| ListedPage::new(["paged://1", "paged://2"])));
     let inner = mcp_runtime::server!().resource::<paged>().state(pages.clone());
     let other = mcp_runtime::server!().resource::<paged>().state(pages.clone());
     let builder = mcp_runtime::server!().mount("a", inner).mount("b", other);

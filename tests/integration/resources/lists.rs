@@ -1,9 +1,8 @@
 //! `resources/list` and `resources/templates/list`: entries, instances of templates, duplicates.
 
-use mcp_runtime::{Revision, ServerBuilder, prelude::*, resource::ListedResource};
-use serde_json::{Value, json};
+use mcp_runtime::resource::ListedResource;
 
-use crate::common::{LEGACY, build_error, refusal, result, serve};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn a_resource_is_listed_and_read() {
@@ -290,7 +289,7 @@ async fn a_lister_that_fails_leaves_out_its_instances_and_nothing_else() {
         .resource::<today>()
         .resource::<working>()
         .resource::<refused>();
-    let builder = builder.limits(|limits| limits.timeout(std::time::Duration::from_secs(1)));
+    let builder = builder.limits(|limits| limits.timeout(Duration::from_secs(1)));
     let uris = async |builder: ServerBuilder| {
         let listed = serve(builder).list_resources().await;
         listed.iter().map(|entry| entry["uri"].as_str().expect("a URI").to_owned()).collect::<Vec<_>>()

@@ -1,13 +1,8 @@
 //! `resources/read`: MIME types, bytes, several contents, cache hints, errors.
 
-use mcp_runtime::{
-    ProtocolError, Revision,
-    content::{Bytes, ResourceContents},
-    prelude::*,
-};
-use serde_json::{Value, json};
+use mcp_runtime::content::{Bytes, ResourceContents};
 
-use crate::common::{LEGACY, refusal, result, serve};
+use crate::prelude::*;
 
 macro_rules! resources {
     ($($name:ident: $ty:ty = $value:expr, $uri:literal $(, $option:ident = $text:literal)*;)*) => {$(

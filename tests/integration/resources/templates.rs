@@ -2,9 +2,7 @@
 
 use std::time::Instant;
 
-use mcp_runtime::{ServerBuilder, prelude::*, testing::TestServer};
-
-use crate::common::{build_error, refusal, serve};
+use crate::prelude::*;
 
 #[mcp_resource(uri = "path://{+path}")]
 fn path(path: String) -> String {
@@ -354,7 +352,7 @@ fn a_variable_that_cannot_be_an_object_or_absent_is_a_build_error() {
         id.a.to_string()
     }
     #[mcp_resource(uri = "b://{?id}")]
-    fn of_map(id: Option<std::collections::BTreeMap<String, u8>>) -> String {
+    fn of_map(id: Option<BTreeMap<String, u8>>) -> String {
         format!("{id:?}")
     }
     #[mcp_resource(uri = "c://x/{id}")]

@@ -1,13 +1,9 @@
 //! Bounds of subscriptions: their cost is limited, and closed ones cost nothing.
 
-use mcp_runtime::{Revision, testing::TestServer};
-use mcp_tests::support::{
-    EventStream, HttpRequest, HttpServer, LineConnection, cancelled, meta, text_of, within,
-};
-use serde_json::json;
 use tokio::runtime::Handle;
 
 use super::fixture::{builder, listening};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn a_thousand_subscriptions_in_memory_are_bounded_and_leave_nothing() {
@@ -28,67 +24,61 @@ async fn a_thousand_subscriptions_in_memory_are_bounded_and_leave_nothing() {
 
 #[tokio::test]
 async fn a_thousand_subscriptions_of_one_connection_leave_no_task() {
-    within(async {
-        let server = builder().limits(|limits| limits.max_subscribers(1000)).build().unwrap();
-        let mut pipe = LineConnection::serve(&server, 1 << 16);
-        pipe.start("warm", "tools/list", json!({ "_meta": meta() })).await;
-        pipe.message().await;
-        let tasks = Handle::current().metrics().num_alive_tasks();
-        for id in 0..1000 {
-            pipe.listen(&format!("s{id}"), json!({ "toolsListChanged": true })).await;
-        }
-        assert_eq!(Handle::current().metrics().num_alive_tasks(), tasks + 1000);
-        let params = json!({ "notifications": {}, "_meta": meta() });
-        assert_eq!(pipe.request("over", "subscriptions/listen", params).await["error"]["code"], -32603);
-        for id in 0..500 {
-            pipe.send(&cancelled(format!("s{id}"))).await;
-        }
-        while Handle::current().metrics().num_alive_tasks() > tasks + 500 {
-            tokio::task::yield_now().await;
-        }
-        // the others end with the connection
-        pipe.abort();
-        while Handle::current().metrics().num_alive_tasks() >= tasks {
-            tokio::task::yield_now().await;
-        }
-        let mut streams = Vec::new();
-        for _ in 0..1000 {
-            streams.push(TestServer::of(&server).listen(json!({})).await);
-        }
-    })
-    .await;
+    let server = builder().limits(|limits| limits.max_subscribers(1000)).build().unwrap();
+    let mut pipe = LineConnection::serve(&server, 1 << 16);
+    pipe.start("warm", "tools/list", json!({ "_meta": meta() })).await;
+    pipe.message().await;
+    let tasks = Handle::current().metrics().num_alive_tasks();
+    for id in 0..1000 {
+        pipe.listen(&format!("s{id}"), json!({ "toolsListChanged": true })).await;
+    }
+    assert_eq!(Handle::current().metrics().num_alive_tasks(), tasks + 1000);
+    let params = json!({ "notifications": {}, "_meta": meta() });
+    assert_eq!(pipe.request("over", "subscriptions/listen", params).await["error"]["code"], -32603);
+    for id in 0..500 {
+        pipe.send(&cancelled(format!("s{id}"))).await;
+    }
+    while Handle::current().metrics().num_alive_tasks() > tasks + 500 {
+        tokio::task::yield_now().await;
+    }
+    // the others end with the connection
+    pipe.abort();
+    while Handle::current().metrics().num_alive_tasks() >= tasks {
+        tokio::task::yield_now().await;
+    }
+    let mut streams = Vec::new();
+    for _ in 0..1000 {
+        streams.push(TestServer::of(&server).listen(json!({})).await);
+    }
 }
 
 #[tokio::test]
 async fn a_thousand_streams_over_http_leave_nothing() {
-    within(async {
-        let limited = builder().limits(|limits| limits.max_subscribers(200));
-        let server = limited.build().unwrap();
-        let served = HttpServer::of(&server).await;
-        let tasks = Handle::current().metrics().num_alive_tasks();
-        let filter = json!({ "toolsListChanged": true });
-        for _ in 0..10 {
-            let mut streams = Vec::new();
-            while streams.len() < 100 {
-                // those of the last iteration end once the server has noticed that they are closed
-                match EventStream::open(&listening("s", &filter), served.address).await {
-                    Ok(events) => streams.push(events),
-                    Err(refused) => {
-                        assert_eq!((refused.status, refused.code()), (503, -32603), "{refused:?}");
-                    }
+    let limited = builder().limits(|limits| limits.max_subscribers(200));
+    let server = limited.build().unwrap();
+    let served = HttpServer::of(&server).await;
+    let tasks = Handle::current().metrics().num_alive_tasks();
+    let filter = json!({ "toolsListChanged": true });
+    for _ in 0..10 {
+        let mut streams = Vec::new();
+        while streams.len() < 100 {
+            // those of the last iteration end once the server has noticed that they are closed
+            match EventStream::open(&listening("s", &filter), served.address).await {
+                Ok(events) => streams.push(events),
+                Err(refused) => {
+                    assert_eq!((refused.status, refused.code()), (503, -32603), "{refused:?}");
                 }
             }
-            let refused = EventStream::open(&listening("over", &filter), served.address).await.err().unwrap();
-            assert_eq!(refused.status, 503);
-            // requests are still answered
-            let list = HttpRequest::modern(1, "tools/list", json!({})).send(served.address).await;
-            assert_eq!(list.status, 200);
         }
-        while Handle::current().metrics().num_alive_tasks() > tasks {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+        let refused = EventStream::open(&listening("over", &filter), served.address).await.err().unwrap();
+        assert_eq!(refused.status, 503);
+        // requests are still answered
+        let list = HttpRequest::modern(1, "tools/list", json!({})).send(served.address).await;
+        assert_eq!(list.status, 200);
+    }
+    while Handle::current().metrics().num_alive_tasks() > tasks {
+        tokio::task::yield_now().await;
+    }
 }
 
 /// Long URIs, so that memory spent on them is measurable.
@@ -97,7 +87,7 @@ fn uris() -> Vec<String> {
 }
 
 /// Publishes 100 000 updates, 100 MB in all if each were sent.
-async fn flood(server: &mcp_runtime::Server, uris: &[String]) {
+async fn flood(server: &Server, uris: &[String]) {
     let handle = server.handle();
     for n in 0..10_000 {
         for uri in uris {
@@ -113,72 +103,66 @@ async fn flood(server: &mcp_runtime::Server, uris: &[String]) {
 const MOST: usize = 16 << 20;
 
 /// A template that accepts any query
-#[mcp_runtime::mcp_resource(uri = "item://{id}{?q}")]
+#[mcp_resource(uri = "item://{id}{?q}")]
 fn queried(id: u32, q: Option<String>) -> String {
     format!("{id}{q:?}")
 }
 
-fn flooded() -> mcp_runtime::Server {
+fn flooded() -> Server {
     mcp_runtime::server!().resource::<queried>().with_handle(drop).build().unwrap()
 }
 
 #[tokio::test]
 async fn a_client_that_does_not_read_its_connection_uses_bounded_memory() {
-    within(async {
-        let (server, uris) = (flooded(), uris());
-        let mut slow = LineConnection::serve(&server, 1 << 16);
-        let mut legacy = LineConnection::serve(&server, 1 << 16);
-        slow.listen("s", json!({ "resourceSubscriptions": uris })).await;
-        legacy.initialize("2025-11-25").await;
-        for uri in &uris {
-            legacy.request("sub", "resources/subscribe", json!({ "uri": uri })).await;
-        }
-        flood(&server, &uris).await;
-        let mut other = LineConnection::serve(&server, 1 << 16);
-        other.request("alive", "resources/templates/list", json!({ "_meta": meta() })).await;
-        server.handle().resources_changed();
-        // the last update of each resource is not lost, and the server keeps running
-        slow.start("end", "resources/templates/list", json!({ "_meta": meta() })).await;
-        legacy.start("end", "resources/templates/list", json!({})).await;
-        for pipe in [&mut slow, &mut legacy] {
-            let mut bytes = 0;
-            let mut seen = std::collections::BTreeSet::new();
-            loop {
-                let message = pipe.message().await;
-                bytes += message.to_string().len();
-                if let Some(uri) = message["params"]["uri"].as_str() {
-                    seen.insert(uri.to_owned());
-                }
-                if message["id"] == "end" {
-                    break;
-                }
+    let (server, uris) = (flooded(), uris());
+    let mut slow = LineConnection::serve(&server, 1 << 16);
+    let mut legacy = LineConnection::serve(&server, 1 << 16);
+    slow.listen("s", json!({ "resourceSubscriptions": uris })).await;
+    legacy.initialize("2025-11-25").await;
+    for uri in &uris {
+        legacy.request("sub", "resources/subscribe", json!({ "uri": uri })).await;
+    }
+    flood(&server, &uris).await;
+    let mut other = LineConnection::serve(&server, 1 << 16);
+    other.request("alive", "resources/templates/list", json!({ "_meta": meta() })).await;
+    server.handle().resources_changed();
+    // the last update of each resource is not lost, and the server keeps running
+    slow.start("end", "resources/templates/list", json!({ "_meta": meta() })).await;
+    legacy.start("end", "resources/templates/list", json!({})).await;
+    for pipe in [&mut slow, &mut legacy] {
+        let mut bytes = 0;
+        let mut seen = std::collections::BTreeSet::new();
+        loop {
+            let message = pipe.message().await;
+            bytes += message.to_string().len();
+            if let Some(uri) = message["params"]["uri"].as_str() {
+                seen.insert(uri.to_owned());
             }
-            assert!(bytes < MOST, "{bytes} bytes were kept");
-            assert_eq!(seen.len(), uris.len());
+            if message["id"] == "end" {
+                break;
+            }
         }
-    })
-    .await;
+        assert!(bytes < MOST, "{bytes} bytes were kept");
+        assert_eq!(seen.len(), uris.len());
+    }
 }
 
 #[tokio::test]
 async fn a_client_that_does_not_read_its_stream_uses_bounded_memory() {
-    within(async {
-        let (server, uris) = (flooded(), uris());
-        let served = HttpServer::of(&server).await;
-        let filter = json!({ "resourceSubscriptions": uris });
-        let mut slow = EventStream::open(&listening("s", &filter), served.address).await.unwrap();
-        slow.next().await.unwrap();
-        flood(&server, &uris).await;
-        let list = HttpRequest::modern(1, "resources/templates/list", json!({})).send(served.address).await;
-        assert_eq!(list.status, 200);
-        server.handle().end_subscriptions();
-        let mut bytes = 0;
-        while let Some(message) = slow.next().await {
-            bytes += message.to_string().len();
-        }
-        assert!(bytes < MOST, "{bytes} bytes were kept");
-    })
-    .await;
+    let (server, uris) = (flooded(), uris());
+    let served = HttpServer::of(&server).await;
+    let filter = json!({ "resourceSubscriptions": uris });
+    let mut slow = EventStream::open(&listening("s", &filter), served.address).await.unwrap();
+    slow.next().await.unwrap();
+    flood(&server, &uris).await;
+    let list = HttpRequest::modern(1, "resources/templates/list", json!({})).send(served.address).await;
+    assert_eq!(list.status, 200);
+    server.handle().end_subscriptions();
+    let mut bytes = 0;
+    while let Some(message) = slow.next().await {
+        bytes += message.to_string().len();
+    }
+    assert!(bytes < MOST, "{bytes} bytes were kept");
 }
 
 #[tokio::test]

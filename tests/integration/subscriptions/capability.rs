@@ -1,13 +1,9 @@
 //! Which change notifications a server declares: none, unless something can publish changes.
 
-use mcp_runtime::{Revision, ServerHandle, prelude::*};
-use mcp_tests::support::{HttpRequest, HttpServer, LineConnection};
-use serde_json::{Value, json};
-
 use super::fixture::{builder, item, tool};
-use crate::common::{LEGACY, serve};
+use crate::prelude::*;
 
-fn silent() -> mcp_runtime::ServerBuilder {
+fn silent() -> ServerBuilder {
     mcp_runtime::server!().resource::<item>()
 }
 
@@ -71,17 +67,7 @@ async fn every_use_of_a_handle_counts_for_items_of_every_kind_since_it_can_add_t
 
     let server = silent().build().unwrap();
     let _handle = server.handle();
-    assert_eq!(mcp_runtime::testing::TestServer::of(&server).capabilities().await, expected);
-}
-
-#[tokio::test]
-async fn a_legacy_connection_can_be_notified() {
-    let server = builder().build().unwrap();
-    for revision in LEGACY {
-        let mut pipe = LineConnection::serve(&server, 1 << 16);
-        let hello = pipe.initialize(revision.as_str()).await;
-        assert_eq!(declared(&hello["capabilities"]), [&json!(true); 4], "{revision}");
-    }
+    assert_eq!(TestServer::of(&server).capabilities().await, expected);
 }
 
 #[tokio::test]

@@ -1,11 +1,9 @@
 //! Who may subscribe: scopes, and a resource's own check.
 
-use mcp_runtime::{Principal, Revision, ServerHandle, prelude::*, resource::Subscription};
-use mcp_tests::support::{EventStream, HttpServer, within};
-use serde_json::{Value, json};
+use mcp_runtime::resource::Subscription;
 
 use super::fixture::{builder, listening};
-use crate::common::{LEGACY, serve};
+use crate::prelude::*;
 
 struct Live(Vec<u32>);
 
@@ -46,13 +44,8 @@ fn tell(server: &ServerHandle) {
     server.resource_updated("live://1");
 }
 
-fn checked() -> mcp_runtime::ServerBuilder {
-    mcp_runtime::server!()
-        .tool::<tell>()
-        .resource::<some>()
-        .resource::<named>()
-        .resource::<own>()
-        .state(Live(vec![1, 3]))
+fn checked() -> ServerBuilder {
+    mcp_runtime::server!().discover_in(module_path!()).state(Live(vec![1, 3]))
 }
 
 #[tokio::test]
@@ -98,24 +91,19 @@ async fn a_template_of_a_mount_is_checked_with_its_own_state() {
 
 #[tokio::test]
 async fn hidden_resources_cannot_be_subscribed_to() {
-    within(async {
-        let caller = |parts: &axum::http::request::Parts| {
-            let name = parts.headers.get("x-user")?.to_str().ok()?.to_owned();
-            Some(Principal::new("test", name.as_str()).with_scopes([name]))
-        };
-        let server = builder().http(|http| http.caller(caller)).build().unwrap();
-        let served = HttpServer::of(&server).await;
-        let filter = json!({ "resourceSubscriptions": ["secret://one", "item://1"] });
-        for (user, expected) in
-            [("secret", json!(["secret://one", "item://1"])), ("guest", json!(["item://1"]))]
-        {
-            let request = listening("s", &filter).header("x-user", user);
-            let first: Value =
-                EventStream::open(&request, served.address).await.unwrap().next().await.unwrap();
-            assert_eq!(first["params"]["notifications"]["resourceSubscriptions"], expected);
-        }
-    })
-    .await;
+    let caller = |parts: &axum::http::request::Parts| {
+        let user = x_user(parts)?;
+        Some(user.clone().with_scopes([user.subject()]))
+    };
+    let server = builder().http(|http| http.caller(caller)).build().unwrap();
+    let served = HttpServer::of(&server).await;
+    let filter = json!({ "resourceSubscriptions": ["secret://one", "item://1"] });
+    for (user, expected) in [("secret", json!(["secret://one", "item://1"])), ("guest", json!(["item://1"]))]
+    {
+        let request = listening("s", &filter).header("x-user", user);
+        let first: Value = EventStream::open(&request, served.address).await.unwrap().next().await.unwrap();
+        assert_eq!(first["params"]["notifications"]["resourceSubscriptions"], expected);
+    }
 }
 
 #[tokio::test]

@@ -1,16 +1,7 @@
 //! How subscriptions end: closed by the server, with a result; by the client, without one; or with the connection.
 
-use std::time::Duration;
-
-use mcp_runtime::testing::TestServer;
-use mcp_tests::support::{
-    EventStream, HttpRequest, HttpServer, LineConnection, SUBSCRIPTION, call, cancelled, meta, text_of,
-    within,
-};
-use serde_json::{Value, json};
-
 use super::fixture::{builder, listening, tool};
-use crate::process::start;
+use crate::{prelude::*, process::start};
 
 /// Asserts that `message` is the result of the subscription `id`.
 #[track_caller]
@@ -41,26 +32,23 @@ async fn a_subscription_in_memory_ends_with_its_result() {
 
 #[tokio::test]
 async fn over_http_the_stream_ends_after_the_result() {
-    within(async {
-        let server = builder().build().unwrap();
-        let mut served = HttpServer::of(&server).await;
-        let filter = json!({ "toolsListChanged": true });
-        let mut first = EventStream::open(&listening("first", &filter), served.address).await.unwrap();
-        first.next().await.unwrap();
-        server.handle().end_subscriptions();
-        assert_result(&first.next().await.unwrap(), &json!("first"));
-        assert_eq!(first.next().await, None);
-        // the connection can be reused, for another stream or any request
-        first.connection.send(&listening("again", &filter)).await;
-        assert_eq!(first.connection.head().await.status, 200);
-        let mut second = EventStream::open(&listening("second", &filter), served.address).await.unwrap();
-        second.next().await.unwrap();
-        served.stop();
-        assert_result(&second.next().await.unwrap(), &json!("second"));
-        assert_eq!(second.next().await, None);
-        served.stopped().await;
-    })
-    .await;
+    let server = builder().build().unwrap();
+    let mut served = HttpServer::of(&server).await;
+    let filter = json!({ "toolsListChanged": true });
+    let mut first = EventStream::open(&listening("first", &filter), served.address).await.unwrap();
+    first.next().await.unwrap();
+    server.handle().end_subscriptions();
+    assert_result(&first.next().await.unwrap(), &json!("first"));
+    assert_eq!(first.next().await, None);
+    // the connection can be reused, for another stream or any request
+    first.connection.send(&listening("again", &filter)).await;
+    assert_eq!(first.connection.head().await.status, 200);
+    let mut second = EventStream::open(&listening("second", &filter), served.address).await.unwrap();
+    second.next().await.unwrap();
+    served.stop();
+    assert_result(&second.next().await.unwrap(), &json!("second"));
+    assert_eq!(second.next().await, None);
+    served.stopped().await;
 }
 
 #[tokio::test]
@@ -116,52 +104,46 @@ async fn a_cancelled_subscription_gets_no_response() {
 
 #[tokio::test]
 async fn subscriptions_do_not_delay_the_end_of_a_connection() {
-    within(async {
-        // a subscription that counted as a call would delay the end
-        let server =
-            builder().limits(|limits| limits.shutdown_timeout(Duration::from_secs(3600))).build().unwrap();
-        let mut pipe = LineConnection::serve(&server, 1 << 16);
-        pipe.listen("a", json!({ "toolsListChanged": true })).await;
-        pipe.close_input().await;
-        assert_result(&pipe.message().await, &json!("a"));
-        assert_cancelled(&pipe.message().await, &json!("a"));
-        assert_eq!(pipe.next().await, None);
-        pipe.served().await;
-    })
-    .await;
+    // a subscription that counted as a call would delay the end
+    let server =
+        builder().limits(|limits| limits.shutdown_timeout(Duration::from_secs(3600))).build().unwrap();
+    let mut pipe = LineConnection::serve(&server, 1 << 16);
+    pipe.listen("a", json!({ "toolsListChanged": true })).await;
+    pipe.close_input().await;
+    assert_result(&pipe.message().await, &json!("a"));
+    assert_cancelled(&pipe.message().await, &json!("a"));
+    assert_eq!(pipe.next().await, None);
+    pipe.served().await;
 }
 
 #[tokio::test]
 async fn subscriptions_take_no_call_permits() {
-    within(async {
-        let server = builder()
-            .limits(|limits| limits.max_in_flight(1).max_queued(0))
-            .http(|http| http.max_requests(1))
-            .build()
-            .unwrap();
-        let mut pipe = LineConnection::serve(&server, 1 << 16);
-        for id in ["a", "b", "c"] {
-            pipe.listen(id, json!({ "toolsListChanged": true })).await;
-        }
-        let params = json!({ "name": "publish", "arguments": { "what": "prompts" }, "_meta": meta() });
-        assert_eq!(pipe.request("call", "tools/call", params).await["result"]["isError"], json!(null));
+    let server = builder()
+        .limits(|limits| limits.max_in_flight(1).max_queued(0))
+        .http(|http| http.max_requests(1))
+        .build()
+        .unwrap();
+    let mut pipe = LineConnection::serve(&server, 1 << 16);
+    for id in ["a", "b", "c"] {
+        pipe.listen(id, json!({ "toolsListChanged": true })).await;
+    }
+    let params = json!({ "name": "publish", "arguments": { "what": "prompts" }, "_meta": meta() });
+    assert_eq!(pipe.request("call", "tools/call", params).await["result"]["isError"], json!(null));
 
-        let served = HttpServer::of(&server).await;
-        let mut streams = Vec::new();
-        for id in ["a", "b", "c"] {
-            let filter = json!({ "promptsListChanged": true });
-            let mut events = EventStream::open(&listening(id, &filter), served.address).await.unwrap();
-            events.next().await.unwrap();
-            streams.push(events);
-        }
-        let params = json!({ "name": "publish", "arguments": { "what": "prompts" } });
-        let call = HttpRequest::modern(1, "tools/call", params);
-        assert_eq!(text_of(&call.send(served.address).await.json()), "published");
-        for events in &mut streams {
-            assert_eq!(events.next().await.unwrap()["method"], "notifications/prompts/list_changed");
-        }
-    })
-    .await;
+    let served = HttpServer::of(&server).await;
+    let mut streams = Vec::new();
+    for id in ["a", "b", "c"] {
+        let filter = json!({ "promptsListChanged": true });
+        let mut events = EventStream::open(&listening(id, &filter), served.address).await.unwrap();
+        events.next().await.unwrap();
+        streams.push(events);
+    }
+    let params = json!({ "name": "publish", "arguments": { "what": "prompts" } });
+    let call = HttpRequest::modern(1, "tools/call", params);
+    assert_eq!(text_of(&call.send(served.address).await.json()), "published");
+    for events in &mut streams {
+        assert_eq!(events.next().await.unwrap()["method"], "notifications/prompts/list_changed");
+    }
 }
 
 #[tokio::test]

@@ -1,12 +1,6 @@
 //! A server that publishes changes, and a client that subscribes to them over any transport.
 
-use mcp_runtime::{
-    Revision, Server, ServerBuilder, ServerHandle,
-    prelude::*,
-    tool::{ToolCall, ToolDef},
-};
-use mcp_tests::support::{Client, HttpRequest, SUBSCRIPTION, Transport};
-use serde_json::{Value, json};
+use crate::prelude::*;
 
 /// A resource
 #[mcp_resource(uri = "HTTP://Example.org/one")]
@@ -47,11 +41,7 @@ fn publish(what: String, server: &ServerHandle) -> &'static str {
 /// A server with all of the above.
 pub(super) fn builder() -> ServerBuilder {
     Server::builder("publisher", "1.0.0")
-        .tool::<publish>()
-        .resource::<one>()
-        .resource::<item>()
-        .resource::<secret>()
-        .prompt::<greet>()
+        .discover_in(module_path!())
         // over HTTP no caller has scopes unless a test says otherwise
         .http(|http| http.caller(|_| None))
 }

@@ -1,13 +1,9 @@
 //! Legacy clients: notified of lists without a request, and of the resources that they subscribed to.
 
-use mcp_runtime::testing::TestServer;
-use mcp_tests::support::{EventStream, HttpRequest, HttpServer, LineConnection, within};
-use serde_json::{Value, json};
-
 use super::fixture::{builder, tool};
-use crate::common::LEGACY;
+use crate::prelude::*;
 
-async fn connected(server: &mcp_runtime::Server, revision: &str) -> LineConnection {
+async fn connected(server: &Server, revision: &str) -> LineConnection {
     let mut pipe = LineConnection::serve(server, 1 << 16);
     pipe.shake_hands(revision).await;
     // a response to this request shows that the subscription exists
@@ -56,56 +52,47 @@ async fn standalone(served: &HttpServer, revision: &str) -> (String, Value, Even
 
 #[tokio::test]
 async fn a_session_is_notified_on_its_standalone_stream() {
-    within(async {
-        for revision in LEGACY {
-            let server = builder().build().unwrap();
-            let handle = server.handle();
-            let served = HttpServer::of(&server).await;
-            let (session, capabilities, mut events) = standalone(&served, revision.as_str()).await;
-            assert_eq!(capabilities["resources"], json!({ "listChanged": true, "subscribe": true }));
-            let send = async |method: &str, uri: &str| {
-                HttpRequest::legacy(&session, 1, method, &json!({ "uri": uri }))
-                    .send(served.address)
-                    .await
-                    .json()
-            };
-            assert_eq!(send("resources/subscribe", "item://1").await["result"], json!({}), "{revision}");
-            assert_eq!(send("resources/subscribe", "nothing://here").await["error"]["code"], -32002);
-            for uri in ["item://2", "item://1"] {
-                handle.resource_updated(uri);
-            }
-            let updated = notification("resources/updated", &json!({ "uri": "item://1" }));
-            assert_eq!(events.next().await.unwrap(), updated, "{revision}");
-            assert_eq!(send("resources/unsubscribe", "item://1").await["result"], json!({}), "{revision}");
-            handle.resource_updated("item://1");
-            handle.add(tool("late")).unwrap();
-            let listed = notification("tools/list_changed", &json!({}));
-            assert_eq!(events.next().await.unwrap(), listed, "{revision}");
+    for revision in LEGACY {
+        let server = builder().build().unwrap();
+        let handle = server.handle();
+        let served = HttpServer::of(&server).await;
+        let (session, capabilities, mut events) = standalone(&served, revision.as_str()).await;
+        assert_eq!(capabilities["resources"], json!({ "listChanged": true, "subscribe": true }));
+        let send = async |method: &str, uri: &str| {
+            HttpRequest::legacy(&session, 1, method, &json!({ "uri": uri })).send(served.address).await.json()
+        };
+        assert_eq!(send("resources/subscribe", "item://1").await["result"], json!({}), "{revision}");
+        assert_eq!(send("resources/subscribe", "nothing://here").await["error"]["code"], -32002);
+        for uri in ["item://2", "item://1"] {
+            handle.resource_updated(uri);
         }
-    })
-    .await;
+        let updated = notification("resources/updated", &json!({ "uri": "item://1" }));
+        assert_eq!(events.next().await.unwrap(), updated, "{revision}");
+        assert_eq!(send("resources/unsubscribe", "item://1").await["result"], json!({}), "{revision}");
+        handle.resource_updated("item://1");
+        handle.add(tool("late")).unwrap();
+        let listed = notification("tools/list_changed", &json!({}));
+        assert_eq!(events.next().await.unwrap(), listed, "{revision}");
+    }
 }
 
 #[tokio::test]
 async fn clients_are_notified_of_kinds_of_items_that_the_server_may_get_later() {
-    within(async {
-        // the server has only tools, and a handle
-        let server = mcp_runtime::server!().add(tool("one")).build().unwrap();
-        let handle = server.handle();
-        let served = HttpServer::of(&server).await;
-        let (_, capabilities, mut events) = standalone(&served, "2025-11-25").await;
-        let declared = json!({
-            "prompts": { "listChanged": true },
-            "resources": { "listChanged": true, "subscribe": true },
-            "tools": { "listChanged": true },
-        });
-        assert_eq!(capabilities, declared);
-        handle.prompts_changed();
-        assert_eq!(events.next().await.unwrap()["method"], "notifications/prompts/list_changed");
-        handle.resources_changed();
-        assert_eq!(events.next().await.unwrap()["method"], "notifications/resources/list_changed");
-    })
-    .await;
+    // the server has only tools, and a handle
+    let server = mcp_runtime::server!().add(tool("one")).build().unwrap();
+    let handle = server.handle();
+    let served = HttpServer::of(&server).await;
+    let (_, capabilities, mut events) = standalone(&served, "2025-11-25").await;
+    let declared = json!({
+        "prompts": { "listChanged": true },
+        "resources": { "listChanged": true, "subscribe": true },
+        "tools": { "listChanged": true },
+    });
+    assert_eq!(capabilities, declared);
+    handle.prompts_changed();
+    assert_eq!(events.next().await.unwrap()["method"], "notifications/prompts/list_changed");
+    handle.resources_changed();
+    assert_eq!(events.next().await.unwrap()["method"], "notifications/resources/list_changed");
 }
 
 #[tokio::test]

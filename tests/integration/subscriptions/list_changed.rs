@@ -1,15 +1,7 @@
 //! Changes of lists: one notification for each batch, sent to subscribers that may see the change.
 
-use mcp_runtime::{Principal, ServerHandle, prelude::*, tool::ToolDef};
-use mcp_tests::support::{EventStream, HttpServer, Transport, within};
-use serde_json::json;
-
 use super::fixture::{Listener, builder, listening, tool};
-use crate::common::serve;
-
-fn everything() -> serde_json::Value {
-    json!({ "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true })
-}
+use crate::prelude::*;
 
 #[tokio::test]
 async fn an_update_without_a_change_sends_no_notification() {
@@ -28,63 +20,47 @@ async fn an_update_without_a_change_sends_no_notification() {
 
 #[tokio::test]
 async fn callers_without_its_scope_are_not_notified_of_a_tool() {
-    within(async {
-        let caller = |parts: &axum::http::request::Parts| {
-            let name = parts.headers.get("x-user")?.to_str().ok()?.to_owned();
-            Some(Principal::new("test", name.as_str()).with_scopes([name]))
-        };
-        let server = builder().http(|http| http.caller(caller)).build().unwrap();
-        let handle = server.handle();
-        let served = HttpServer::of(&server).await;
-        let filter = json!({ "toolsListChanged": true, "promptsListChanged": true });
-        let mut streams = Vec::new();
-        for user in ["admin", "guest"] {
-            let request = listening("s", &filter).header("x-user", user);
-            let mut events = EventStream::open(&request, served.address).await.unwrap();
-            events.next().await.unwrap();
-            streams.push(events);
-        }
-        let hidden = ToolDef::builder("hidden").scopes(["admin"]).handler(|_| async { "done" });
-        handle.add(hidden).unwrap();
-        handle.prompts_changed();
-        let method = |message: Option<serde_json::Value>| message.unwrap()["method"].clone();
-        assert_eq!(method(streams[0].next().await), "notifications/tools/list_changed");
-        assert_eq!(method(streams[0].next().await), "notifications/prompts/list_changed");
-        assert_eq!(method(streams[1].next().await), "notifications/prompts/list_changed");
-        handle.remove_tool("hidden").unwrap();
-        handle.add(tool("open")).unwrap();
-        assert_eq!(method(streams[1].next().await), "notifications/tools/list_changed");
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_function_publishes_with_its_handle() {
-    for transport in Transport::ALL {
-        let server = builder().build().unwrap();
-        let mut listener = Listener::open(&server, transport, everything()).await;
-        let client = mcp_runtime::testing::TestServer::of(&server);
-        for list in ["tools", "prompts", "resources"] {
-            client.call("publish", json!({ "what": list })).await.expect_text("published");
-            listener.expect(&format!("{list}/list_changed")).await;
-        }
+    let caller = |parts: &axum::http::request::Parts| {
+        let user = x_user(parts)?;
+        Some(user.clone().with_scopes([user.subject()]))
+    };
+    let server = builder().http(|http| http.caller(caller)).build().unwrap();
+    let handle = server.handle();
+    let served = HttpServer::of(&server).await;
+    let filter = json!({ "toolsListChanged": true, "promptsListChanged": true });
+    let mut streams = Vec::new();
+    for user in ["admin", "guest"] {
+        let request = listening("s", &filter).header("x-user", user);
+        let mut events = EventStream::open(&request, served.address).await.unwrap();
+        events.next().await.unwrap();
+        streams.push(events);
     }
+    let hidden = ToolDef::builder("hidden").scopes(["admin"]).handler(|_| async { "done" });
+    handle.add(hidden).unwrap();
+    handle.prompts_changed();
+    let method = |message: Option<Value>| message.unwrap()["method"].clone();
+    assert_eq!(method(streams[0].next().await), "notifications/tools/list_changed");
+    assert_eq!(method(streams[0].next().await), "notifications/prompts/list_changed");
+    assert_eq!(method(streams[1].next().await), "notifications/prompts/list_changed");
+    handle.remove_tool("hidden").unwrap();
+    handle.add(tool("open")).unwrap();
+    assert_eq!(method(streams[1].next().await), "notifications/tools/list_changed");
 }
 
 #[tokio::test]
 async fn a_handle_does_not_keep_its_server() {
     /// Takes state and a handle
     #[mcp_tool]
-    fn both(_kept: &std::sync::Arc<()>, server: &ServerHandle) {
+    fn both(_kept: &Arc<()>, server: &ServerHandle) {
         server.tools_changed();
     }
-    let kept = std::sync::Arc::new(());
+    let kept = Arc::new(());
     let server = mcp_runtime::server!().tool::<both>().state(kept.clone()).build().unwrap();
     let handle = server.handle();
-    let client = mcp_runtime::testing::TestServer::of(&server);
+    let client = TestServer::of(&server);
     client.call("both", json!({})).await.expect_ok();
     drop((server, client));
-    assert_eq!(std::sync::Arc::strong_count(&kept), 1);
+    assert_eq!(Arc::strong_count(&kept), 1);
     handle.tools_changed();
     assert!(handle.add(tool("late")).unwrap_err().to_string().contains("dropped"));
     both(&kept, &ServerHandle::for_test());

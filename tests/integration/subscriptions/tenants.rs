@@ -1,17 +1,11 @@
 //! Who is notified of a change, where tenants subscribe to the same URI: those whom it concerns, in both eras.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use mcp_runtime::{
-    Principal, Revision, Server, ServerBuilder, ServerHandle,
-    auth::Claims,
-    prelude::*,
-    resource::Subscription,
-    testing::{Changes, TestServer},
-};
-use mcp_tests::support::{EventStream, HttpRequest, HttpServer, text_of, within};
+use mcp_runtime::{auth::Claims, resource::Subscription, testing::Changes};
 use serde::Deserialize;
-use serde_json::{Value, json};
+
+use crate::prelude::*;
 
 #[derive(Deserialize)]
 struct Tenant {
@@ -94,15 +88,7 @@ fn principal(name: &str) -> Principal {
 
 fn builder() -> ServerBuilder {
     Server::builder("tenants", "1.0.0")
-        .resource::<mine>()
-        .resource::<orders>()
-        .resource::<page>()
-        .resource::<news>()
-        .resource::<secret>()
-        .tool::<touch>()
-        .tool::<touch_later>()
-        .tool::<touch_blocking>()
-        .tool::<touch_for>()
+        .discover_in(module_path!())
         .http(|http| http.caller(|parts| Some(principal(parts.headers.get("x-user")?.to_str().ok()?))))
 }
 
@@ -216,64 +202,56 @@ fn url_of(event: &Value) -> &str {
 
 #[tokio::test]
 async fn over_http_tenants_learn_of_their_own_changes_in_both_eras() {
-    within(async {
-        let served = HttpServer::start(builder()).await;
-        let at = served.address;
-        let uris = json!({ "resourceSubscriptions": ["notes://mine", "news://all"] });
-        let mut streams = Vec::new();
-        for name in NAMES {
-            let listen = HttpRequest::modern("s", "subscriptions/listen", json!({ "notifications": uris }));
-            let mut stream = EventStream::open(&listen.header("x-user", name), at).await.expect("a stream");
-            stream.message().await;
-            streams.push(stream);
-            let session =
-                HttpRequest::initialize("2025-11-25").header("x-user", name).send(at).await.session();
-            for uri in ["notes://mine", "news://all"] {
-                let subscribe =
-                    HttpRequest::legacy(&session, 1, "resources/subscribe", &json!({ "uri": uri }));
-                assert_eq!(subscribe.header("x-user", name).send(at).await.status, 200);
-            }
-            let get = HttpRequest::standalone_stream(&session).header("x-user", name);
-            streams.push(EventStream::open(&get, at).await.expect("a stream"));
+    let served = HttpServer::start(builder()).await;
+    let at = served.address;
+    let uris = json!({ "resourceSubscriptions": ["notes://mine", "news://all"] });
+    let mut streams = Vec::new();
+    for name in NAMES {
+        let listen = HttpRequest::modern("s", "subscriptions/listen", json!({ "notifications": uris }));
+        let mut stream = EventStream::open(&listen.header("x-user", name), at).await.expect("a stream");
+        stream.message().await;
+        streams.push(stream);
+        let session = HttpRequest::initialize("2025-11-25").header("x-user", name).send(at).await.session();
+        for uri in ["notes://mine", "news://all"] {
+            let subscribe = HttpRequest::legacy(&session, 1, "resources/subscribe", &json!({ "uri": uri }));
+            assert_eq!(subscribe.header("x-user", name).send(at).await.status, 200);
         }
-        let touch = async |user: &str, uri: &str| {
-            let params = json!({ "name": "touch", "arguments": { "uri": uri } });
-            let call = HttpRequest::modern(1, "tools/call", params).header("x-user", user);
-            assert_eq!(text_of(&call.send(at).await.json()), "touched");
-        };
-        touch("bob", "notes://mine").await;
-        // what everybody is told comes after it
-        touch("bob", "news://all").await;
-        for (n, stream) in streams.iter_mut().enumerate() {
-            if n >= 4 {
-                assert_eq!(url_of(&stream.message().await), "notes://mine", "a stream of Bob's");
-            }
-            assert_eq!(url_of(&stream.message().await), "news://all");
+        let get = HttpRequest::standalone_stream(&session).header("x-user", name);
+        streams.push(EventStream::open(&get, at).await.expect("a stream"));
+    }
+    let touch = async |user: &str, uri: &str| {
+        let params = json!({ "name": "touch", "arguments": { "uri": uri } });
+        let call = HttpRequest::modern(1, "tools/call", params).header("x-user", user);
+        assert_eq!(text_of(&call.send(at).await.json()), "touched");
+    };
+    touch("bob", "notes://mine").await;
+    // what everybody is told comes after it
+    touch("bob", "news://all").await;
+    for (n, stream) in streams.iter_mut().enumerate() {
+        if n >= 4 {
+            assert_eq!(url_of(&stream.message().await), "notes://mine", "a stream of Bob's");
         }
-    })
-    .await;
+        assert_eq!(url_of(&stream.message().await), "news://all");
+    }
 }
 
 #[tokio::test]
 async fn an_update_is_not_sent_to_a_client_that_has_unsubscribed_meanwhile() {
-    within(async {
-        let served = HttpServer::start(builder()).await;
-        let at = served.address;
-        let session = HttpRequest::initialize("2025-11-25").header("x-user", "ada").send(at).await.session();
-        let send = async |id: u32, method: &str, params: Value| {
-            let request = HttpRequest::legacy(&session, id, method, &params).header("x-user", "ada");
-            assert_eq!(request.send(at).await.status, 200);
-        };
-        for (id, uri) in [(1, "page://1"), (2, "page://2")] {
-            send(id, "resources/subscribe", json!({ "uri": uri })).await;
-        }
-        let get = HttpRequest::standalone_stream(&session).header("x-user", "ada");
-        let mut stream = EventStream::open(&get, at).await.expect("a stream");
-        send(3, "resources/unsubscribe", json!({ "uri": "page://1" })).await;
-        for (id, uri) in [(4, "page://1"), (5, "page://2")] {
-            send(id, "tools/call", json!({ "name": "touch", "arguments": { "uri": uri } })).await;
-        }
-        assert_eq!(url_of(&stream.message().await), "page://2");
-    })
-    .await;
+    let served = HttpServer::start(builder()).await;
+    let at = served.address;
+    let session = HttpRequest::initialize("2025-11-25").header("x-user", "ada").send(at).await.session();
+    let send = async |id: u32, method: &str, params: Value| {
+        let request = HttpRequest::legacy(&session, id, method, &params).header("x-user", "ada");
+        assert_eq!(request.send(at).await.status, 200);
+    };
+    for (id, uri) in [(1, "page://1"), (2, "page://2")] {
+        send(id, "resources/subscribe", json!({ "uri": uri })).await;
+    }
+    let get = HttpRequest::standalone_stream(&session).header("x-user", "ada");
+    let mut stream = EventStream::open(&get, at).await.expect("a stream");
+    send(3, "resources/unsubscribe", json!({ "uri": "page://1" })).await;
+    for (id, uri) in [(4, "page://1"), (5, "page://2")] {
+        send(id, "tools/call", json!({ "name": "touch", "arguments": { "uri": uri } })).await;
+    }
+    assert_eq!(url_of(&stream.message().await), "page://2");
 }

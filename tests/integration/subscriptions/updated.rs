@@ -1,10 +1,7 @@
 //! Updates of resources: sent to the subscribers of that resource and to no other client.
 
-use mcp_runtime::testing::TestServer;
-use mcp_tests::support::Transport;
-use serde_json::json;
-
 use super::fixture::{Listener, builder};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn only_existing_resources_are_acknowledged() {

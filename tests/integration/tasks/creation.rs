@@ -1,16 +1,9 @@
 //! When a call becomes a task, and what the response contains.
 
-use std::time::Duration;
+use mcp_runtime::tool::TaskMode;
 
-use mcp_runtime::{
-    Revision,
-    testing::TestServer,
-    tool::{TaskMode, ToolDef},
-};
-use mcp_tests::support::error_code;
-use serde_json::json;
-
-use super::{Probe, TASKS, assert_failure, builder, call, code, connect, connect_to, plain};
+use super::{Probe, TASKS, assert_failure, builder, call, connect, connect_to, plain};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn only_a_server_with_task_tools_declares_tasks_and_only_to_modern_clients() {
@@ -68,23 +61,16 @@ async fn a_builder_that_names_tasks_declares_them_before_a_tool_needs_them() {
 }
 
 #[tokio::test]
-async fn legacy_clients_get_results_inline() {
-    for revision in [Revision::V2025_11_25, Revision::V2025_03_26] {
-        let probe = Probe::new();
-        probe.open(2);
-        let server = TestServer::new(builder(&probe)).unwrap().legacy(revision);
-        let params = json!({ "name": "wait", "arguments": {}, "task": { "ttl": 60_000 } });
-        server.request("tools/call", params).await.expect_text("waited");
-        server.call("must", json!({})).await.expect_text("done");
-        for method in ["tasks/get", "tasks/list", "tasks/result", "tasks/cancel"] {
-            assert_eq!(code(&server.request(method, json!({ "taskId": "x" })).await), -32601);
-        }
-    }
-}
-
-#[tokio::test]
 async fn clients_without_tasks_get_results_inline_or_are_refused() {
     let probe = Probe::new();
+    for revision in [Revision::V2025_11_25, Revision::V2025_03_26] {
+        probe.open(1);
+        let legacy = TestServer::new(builder(&probe)).unwrap().legacy(revision);
+        legacy.call("must", json!({})).await.expect_text("done");
+        for method in ["tasks/get", "tasks/list", "tasks/result", "tasks/cancel"] {
+            legacy.request(method, json!({ "taskId": "x" })).await.expect_code(-32601);
+        }
+    }
     probe.open(1);
     let server = TestServer::new(builder(&probe)).unwrap();
     server.call("wait", json!({ "label": "!" })).await.expect_text("waited!");
@@ -95,7 +81,7 @@ async fn clients_without_tasks_get_results_inline_or_are_refused() {
     assert_eq!(refused.code, -32021);
     let required = json!({ "requiredCapabilities": { "extensions": { TASKS: {} } } });
     assert_eq!(refused.data, Some(required.clone()));
-    assert_eq!(probe.entered(), 1, "the refused function did not run");
+    assert_eq!(probe.entered(), 3, "the refused function did not run");
     // also for a task that does not exist
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         let refused = server.request(method, json!({ "taskId": "x" })).await.error().expect("an error");

@@ -1,9 +1,7 @@
 //! Client requests of tasks: until the task starts they belong to the call, afterwards to the task.
 
-use mcp_runtime::{prelude::*, testing::TestServer};
-use serde_json::{Value, json};
-
-use super::{Probe, assert_failure, builder, call, code, connect, names};
+use super::{Probe, assert_failure, builder, call, connect, names};
+use crate::prelude::*;
 
 fn keys(task: &Value) -> Vec<&str> {
     task["inputRequests"]
@@ -155,12 +153,4 @@ async fn clients_without_tasks_get_input_requests_in_the_call() {
     server.call_task("manual", json!({})).await.expect_text("Whoareyou Whoelse true");
     server.call_task("injected", json!({})).await.expect_text("Whoareyou");
     server.call_task("plain", json!({})).await.expect_text("false");
-}
-
-#[tokio::test]
-async fn a_task_fails_if_its_client_lacks_a_capability() {
-    let server = TestServer::new(builder(&Probe::new())).unwrap();
-    for tool in ["ask", "manual"] {
-        assert_eq!(code(&server.call_task(tool, json!({})).await), -32021, "{tool}");
-    }
 }

@@ -1,12 +1,7 @@
 //! Limits of tasks: how many run at once, for how long, and how long they are kept.
 
-use std::time::Duration;
-
-use mcp_runtime::prelude::*;
-use mcp_tests::support::{Client, error_code};
-use serde_json::json;
-
 use super::{Name, Probe, builder, call, connect, names};
+use crate::prelude::*;
 
 /// Waits at the gate, one at a time
 #[mcp_tool(task, max_concurrency = 1)]
@@ -130,7 +125,7 @@ async fn a_result_expires_after_its_ttl() {
         }
     };
     // polling does not extend the ttl
-    assert_eq!(mcp_tests::support::within(gone).await, -32602);
+    assert_eq!(within(gone).await, -32602);
 }
 
 #[tokio::test]

@@ -9,15 +9,10 @@ mod store;
 mod subscriptions;
 mod transports;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
-
-use mcp_runtime::{FromContext, ProtocolError, Revision, Server, ServerBuilder, prelude::*, testing::Reply};
-use mcp_tests::support::{Client, Transport};
-use serde_json::{Value, json};
+use mcp_runtime::FromContext;
 use tokio::sync::Semaphore;
+
+use crate::prelude::*;
 
 /// The extension's key.
 const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -85,7 +80,7 @@ impl Drop for Inside {
 
 /// Waits until a condition holds; fails the test if it does not.
 async fn until(so: impl FnMut() -> bool) {
-    assert!(mcp_tests::support::soon(so).await, "it never came to that");
+    assert!(soon(so).await, "it never came to that");
 }
 
 /// Waits at the gate
@@ -93,7 +88,7 @@ async fn until(so: impl FnMut() -> bool) {
 async fn wait(label: Option<String>, probe: &Probe, ctx: &Context) -> String {
     let _inside = probe.enter();
     let (cancelled, seen, over) = (ctx.cancelled(), probe.0.clone(), ctx.clone());
-    tokio::spawn(async move {
+    spawn(async move {
         cancelled.await;
         if over.is_cancelled() {
             seen.cancelled.fetch_add(1, Ordering::SeqCst);
@@ -246,8 +241,4 @@ fn assert_failure(reply: &Value, part: &str) {
     assert_eq!(reply["isError"], true, "{reply}");
     let text = reply["content"][0]["text"].as_str().expect("a text");
     assert!(text.contains(part), "{text}");
-}
-
-fn code(reply: &Reply) -> i64 {
-    reply.error().unwrap_or_else(|| panic!("no error: {reply}")).code
 }

@@ -1,10 +1,7 @@
 //! The status of tasks while they run, and how they end.
 
-use mcp_runtime::{Server, prelude::*};
-use mcp_tests::support::error_code;
-use serde_json::{Value, json};
-
 use super::{Probe, builder, connect, connect_to, names, until};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn progress_is_the_status_message() {

@@ -1,25 +1,7 @@
 //! Tasks in a store that replicas share, as clients in memory see them; `tests/shared` has what happens between replicas.
 
-use mcp_runtime::store::Memory;
-use mcp_tests::support::{BreakableStore, error_code, server_key};
-use serde_json::json;
-
 use super::{Probe, builder, call, connect, names};
-
-#[tokio::test]
-async fn replicas_with_a_shared_store_serve_each_others_tasks() {
-    let (probe, shared) = (Probe::new(), Memory::default());
-    let replica = || builder(&probe).stores(|stores| stores.keys([server_key(1)])).shared(shared.clone());
-    let (mut here, mut there) = (connect(replica()).await, connect(replica()).await);
-    let id = here.start_task("report", json!({})).await;
-    there.until_task(&id, |task| task["statusMessage"] == "1 of 4").await;
-    probe.open(4);
-    let task = there.until_status(&id, "completed").await;
-    assert_eq!(task["result"]["content"][0]["text"], "reported");
-    there.cancel_task(&id).await;
-    drop(here);
-    assert_eq!(there.task(&id).await["result"], task["result"]);
-}
+use crate::prelude::*;
 
 #[tokio::test]
 async fn errors_of_a_store_are_private() {

@@ -1,12 +1,7 @@
 //! `subscriptions/listen` with `taskIds`: which clients are notified of a task, and what notifications contain.
 
-use std::time::Duration;
-
-use mcp_runtime::testing::TestServer;
-use mcp_tests::support::error_code;
-use serde_json::{Value, json};
-
 use super::{Probe, TASKS, builder, connect, connect_to, names};
+use crate::prelude::*;
 
 /// The task without the members that depend on where it was read.
 fn comparable(mut task: Value) -> Value {

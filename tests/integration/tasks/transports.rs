@@ -1,13 +1,10 @@
 //! Tasks over HTTP, where callers differ, and over stdio, where tasks end with the process.
 
-use std::time::Duration;
-
-use mcp_runtime::{Principal, ServerBuilder};
-use mcp_tests::support::{HttpRequest, HttpResponse, HttpServer, LineConnection, request, within};
-use serde_json::{Value, json};
-
 use super::{Probe, TASKS, builder};
-use crate::process::{fixture, start};
+use crate::{
+    prelude::*,
+    process::{fixture, start},
+};
 
 fn modern(method: &str, mut params: Value) -> HttpRequest {
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "extensions": { TASKS: {} } });
@@ -15,13 +12,7 @@ fn modern(method: &str, mut params: Value) -> HttpRequest {
 }
 
 async fn served(builder: ServerBuilder) -> HttpServer {
-    HttpServer::start(builder.http(|http| {
-        http.caller(|parts| {
-            let user = parts.headers.get("x-user")?.to_str().ok()?;
-            Some(Principal::new("test", user))
-        })
-    }))
-    .await
+    HttpServer::start(builder.http(|http| http.caller(x_user))).await
 }
 
 async fn start_over_http(served: &HttpServer, user: &str) -> String {
@@ -32,88 +23,78 @@ async fn start_over_http(served: &HttpServer, user: &str) -> String {
 
 #[tokio::test]
 async fn a_task_is_visible_only_to_its_caller() {
-    within(async {
-        let probe = Probe::new();
-        let served = served(builder(&probe)).await;
-        let id = start_over_http(&served, "ada").await;
-        let params = json!({ "taskId": id, "inputResponses": {} });
-        for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
-            for request in
-                [modern(method, params.clone()).header("x-user", "eve"), modern(method, params.clone())]
-            {
-                let reply = request.send(served.address).await.json();
-                assert_eq!(reply["error"]["code"], -32602, "{method}: {reply}");
-                assert!(!reply.to_string().contains(&id), "{reply}");
-            }
+    let probe = Probe::new();
+    let served = served(builder(&probe)).await;
+    let id = start_over_http(&served, "ada").await;
+    let params = json!({ "taskId": id, "inputResponses": {} });
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        for request in
+            [modern(method, params.clone()).header("x-user", "eve"), modern(method, params.clone())]
+        {
+            let reply = request.send(served.address).await.json();
+            assert_eq!(reply["error"]["code"], -32602, "{method}: {reply}");
+            assert!(!reply.to_string().contains(&id), "{reply}");
         }
-        // the other caller's request has not cancelled it
-        probe.until_running(1).await;
-        let own = modern("tasks/cancel", params.clone()).header("x-user", "ada");
-        assert!(own.send(served.address).await.json().get("result").is_some());
-        probe.until_running(0).await;
-        let own = modern("tasks/get", params.clone()).header("x-user", "ada");
-        assert_eq!(own.send(served.address).await.json()["result"]["status"], "cancelled");
-        // also if only the store has it
-        let other = modern("tasks/get", params).header("x-user", "eve");
-        assert_eq!(other.send(served.address).await.json()["error"]["code"], -32602);
-    })
-    .await;
+    }
+    // the other caller's request has not cancelled it
+    probe.until_running(1).await;
+    let own = modern("tasks/cancel", params.clone()).header("x-user", "ada");
+    assert!(own.send(served.address).await.json().get("result").is_some());
+    probe.until_running(0).await;
+    let own = modern("tasks/get", params.clone()).header("x-user", "ada");
+    assert_eq!(own.send(served.address).await.json()["result"]["status"], "cancelled");
+    // also if only the store has it
+    let other = modern("tasks/get", params).header("x-user", "eve");
+    assert_eq!(other.send(served.address).await.json()["error"]["code"], -32602);
 }
 
 #[tokio::test]
 async fn headers_and_statuses_follow_the_extension() {
-    within(async {
-        let probe = Probe::new();
-        let served = served(builder(&probe)).await;
-        let id = start_over_http(&served, "ada").await;
-        let at = served.address;
-        let status = |request: HttpRequest| async move {
-            let reply: HttpResponse = request.send(at).await;
-            (reply.status, reply.json()["error"]["code"].as_i64())
-        };
-        let get = || modern("tasks/get", json!({ "taskId": id })).header("x-user", "ada");
-        assert_eq!(status(get()).await, (200, None));
-        assert_eq!(status(get().without("Mcp-Name")).await, (400, Some(-32020)));
-        assert_eq!(status(get().with("Mcp-Name", "other")).await, (400, Some(-32020)));
-        assert_eq!(status(get().with("Mcp-Method", "tasks/cancel")).await, (400, Some(-32020)));
-        let undeclared = |method: &'static str, params: Value| {
-            HttpRequest::modern(1, method, params).header("x-user", "ada")
-        };
-        assert_eq!(status(undeclared("tasks/get", json!({ "taskId": "x" }))).await, (400, Some(-32021)));
-        let must = json!({ "name": "must", "arguments": {} });
-        assert_eq!(status(undeclared("tools/call", must)).await, (400, Some(-32021)));
-        assert_eq!(status(modern("tasks/list", json!({}))).await, (404, Some(-32601)));
-    })
-    .await;
+    let probe = Probe::new();
+    let served = served(builder(&probe)).await;
+    let id = start_over_http(&served, "ada").await;
+    let at = served.address;
+    let status = |request: HttpRequest| async move {
+        let reply: HttpResponse = request.send(at).await;
+        (reply.status, reply.json()["error"]["code"].as_i64())
+    };
+    let get = || modern("tasks/get", json!({ "taskId": id })).header("x-user", "ada");
+    assert_eq!(status(get()).await, (200, None));
+    assert_eq!(status(get().without("Mcp-Name")).await, (400, Some(-32020)));
+    assert_eq!(status(get().with("Mcp-Name", "other")).await, (400, Some(-32020)));
+    assert_eq!(status(get().with("Mcp-Method", "tasks/cancel")).await, (400, Some(-32020)));
+    let undeclared =
+        |method: &'static str, params: Value| HttpRequest::modern(1, method, params).header("x-user", "ada");
+    assert_eq!(status(undeclared("tasks/get", json!({ "taskId": "x" }))).await, (400, Some(-32021)));
+    let must = json!({ "name": "must", "arguments": {} });
+    assert_eq!(status(undeclared("tools/call", must)).await, (400, Some(-32021)));
+    assert_eq!(status(modern("tasks/list", json!({}))).await, (404, Some(-32601)));
 }
 
 #[tokio::test]
 async fn a_task_survives_its_client_and_ends_with_the_server() {
-    within(async {
-        let probe = Probe::new();
-        let mut served =
-            served(builder(&probe).limits(|limits| limits.shutdown_timeout(Duration::from_secs(20)))).await;
-        let first = start_over_http(&served, "ada").await;
-        assert!(!first.is_empty(), "its connection is closed by now");
-        probe.until_running(1).await;
-        served.stop();
-        // the shutdown timeout lets it finish
-        probe.open(1);
-        served.stopped().await;
-        assert_eq!((probe.running(), probe.cancelled()), (0, 0));
+    let probe = Probe::new();
+    let mut served =
+        served(builder(&probe).limits(|limits| limits.shutdown_timeout(Duration::from_secs(20)))).await;
+    let first = start_over_http(&served, "ada").await;
+    assert!(!first.is_empty(), "its connection is closed by now");
+    probe.until_running(1).await;
+    served.stop();
+    // the shutdown timeout lets it finish
+    probe.open(1);
+    served.stopped().await;
+    assert_eq!((probe.running(), probe.cancelled()), (0, 0));
 
-        let probe = Probe::new();
-        let mut served =
-            self::served(builder(&probe).limits(|limits| limits.shutdown_timeout(Duration::from_millis(50))))
-                .await;
-        start_over_http(&served, "ada").await;
-        probe.until_running(1).await;
-        served.stop();
-        served.stopped().await;
-        probe.until_running(0).await;
-        super::until(|| probe.cancelled() == 1).await;
-    })
-    .await;
+    let probe = Probe::new();
+    let mut served =
+        self::served(builder(&probe).limits(|limits| limits.shutdown_timeout(Duration::from_millis(50))))
+            .await;
+    start_over_http(&served, "ada").await;
+    probe.until_running(1).await;
+    served.stop();
+    served.stopped().await;
+    probe.until_running(0).await;
+    super::until(|| probe.cancelled() == 1).await;
 }
 
 fn over_stdio(id: &str, method: &str, params: &Value) -> Value {

@@ -1,12 +1,7 @@
 //! `#[serde(alias = "..")]`: other names of fields and variants, which clients do not see and servers accept, also where a
 //! schema is enforced and where unknown names are refused.
 
-use std::collections::BTreeMap;
-
-use mcp_runtime::prelude::*;
-use serde_json::{Value, json};
-
-use crate::common::{failure, serve};
+use crate::prelude::*;
 
 #[mcp_type]
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -196,8 +191,7 @@ async fn constraints_hold_for_values_under_an_alias() {
         ("closed", json!({ "closed": { "number": 1, "other": 2 } }), "unknown field `other`"),
         ("strict_place", json!({ "place": { "tint": "rot" } }), "- place: missing field `city`"),
     ] {
-        let text = failure(&server.call(tool, arguments.clone()).await);
-        assert!(text.contains(line), "{tool} {arguments}: {text}");
+        server.call(tool, arguments.clone()).await.expect_failure(line);
     }
 }
 

@@ -1,9 +1,6 @@
 //! Errors for invalid arguments, which models read: every problem, by path, with suggestions and the signature.
 
-use mcp_runtime::prelude::*;
-use serde_json::json;
-
-use crate::common::{LEGACY, failure, refusal, serve};
+use crate::prelude::*;
 
 #[mcp_type]
 #[derive(Debug)]
@@ -257,7 +254,7 @@ async fn what_a_prompt_and_a_template_refuse_is_named_with_its_value() {
 #[tokio::test]
 async fn keys_of_a_map_that_are_not_integers_are_explained() {
     #[mcp_tool]
-    fn count(by_year: std::collections::BTreeMap<u32, String>) -> usize {
+    fn count(by_year: BTreeMap<u32, String>) -> usize {
         by_year.len()
     }
     let server = serve(mcp_runtime::server!().tool::<count>());
@@ -432,8 +429,7 @@ async fn a_number_that_is_not_in_its_type_is_told_the_bounds_of_it() {
         ("ratio", "-1e39", "ratio: -1e+39 is less than the minimum of -3.4028235e38"),
         ("list", "[1, 70000]", "list[1]: 70000 is greater than the maximum of 32767"),
     ] {
-        let arguments: serde_json::Value =
-            serde_json::from_str(&format!("{{\"{argument}\": {value}}}")).expect("JSON");
+        let arguments: Value = serde_json::from_str(&format!("{{\"{argument}\": {value}}}")).expect("JSON");
         let text = failure(&server.call("measure", arguments).await);
         assert!(text.contains(&format!("- {line}\n")), "{value}: {text}");
         assert_eq!(text.matches("\n- ").count(), 1, "{value}: {text}");
@@ -472,7 +468,7 @@ fn maps_whose_keys_are_not_text_are_errors_of_the_build() {
         years: HashMap<u16, u8>,
         ids: HashMap<uuid::Uuid, u8>,
         flags: HashMap<bool, u8>,
-        any: serde_json::Map<String, serde_json::Value>,
+        any: serde_json::Map<String, Value>,
     ) -> usize {
         names.len() + years.len() + ids.len() + flags.len() + any.len()
     }

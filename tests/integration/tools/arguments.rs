@@ -1,14 +1,6 @@
 //! Which arguments exist, which may be absent, and which keys are ignored.
 
-use std::collections::BTreeMap;
-
-use mcp_runtime::{
-    prelude::*,
-    tool::{ToolCall, ToolDef},
-};
-use serde_json::{Value, json};
-
-use crate::common::{failure, only_tool, property, refusal, serve};
+use crate::prelude::*;
 
 type Maybe<T> = Option<T>;
 
@@ -139,8 +131,7 @@ async fn null_is_not_a_default_in_a_strict_tool() {
     }
     let server = serve(mcp_runtime::server!().tool::<exact>());
     server.call("exact", json!({ "other": null })).await.expect_text("10 None");
-    let text = failure(&server.call("exact", json!({ "max": null })).await);
-    assert!(text.contains("- max: null is not an integer"), "{text}");
+    server.call("exact", json!({ "max": null })).await.expect_failure("- max: null is not an integer");
     let text = failure(&server.call("exact", json!({ "max": null, "other": 300 })).await);
     assert!(text.contains("- max: null is not an integer") && text.contains("- other: 300"), "{text}");
 }
@@ -249,7 +240,7 @@ async fn malformed_params_are_invalid_params_errors() {
         json!({ "name": "lenient", "arguments": 1 }),
         json!({ "name": "lenient", "arguments": true }),
     ];
-    for revision in crate::common::LEGACY {
+    for revision in LEGACY {
         for params in &malformed {
             server.request("tools/call", params.clone()).await.expect_code(-32602);
         }
@@ -336,8 +327,7 @@ async fn a_flattened_struct_is_the_whole_object() {
     assert_eq!(tools[1]["inputSchema"], schema);
     let sent = json!({ "searchText": "x", "in": "town", "extra": 1 });
     server.call("find", sent.clone()).await.expect_text("x 10 Some(\"town\")");
-    let text = failure(&server.call("find_exactly", sent).await);
-    assert!(text.contains("- unknown argument `extra`\n"), "{text}");
+    server.call("find_exactly", sent).await.expect_failure("- unknown argument `extra`\n");
     server.call("find", json!({ "searchText": "x", "maxHits": "7" })).await.expect_text("x 7 None");
     let text = failure(&server.call("find_exactly", json!({ "searchText": "x", "maxHits": "7" })).await);
     assert!(text.contains("- maxHits: \"7\" is not an integer"), "{text}");
@@ -371,8 +361,7 @@ async fn a_struct_can_refuse_unknown_keys_on_its_own() {
     assert_eq!(tools[0]["inputSchema"]["additionalProperties"], false);
     assert_eq!(tools[1]["inputSchema"]["properties"]["part"]["additionalProperties"], false);
     server.call("closed", json!({ "a": 1 })).await.expect_text("Closed { a: 1 }");
-    let text = failure(&server.call("closed", json!({ "a": 1, "b": 2 })).await);
-    assert!(text.contains("- unknown argument `b`\n"), "{text}");
+    server.call("closed", json!({ "a": 1, "b": 2 })).await.expect_failure("- unknown argument `b`\n");
     let text = failure(&server.call("inside", json!({ "part": { "a": 1, "bee": 2 }, "x": 1 })).await);
     assert!(text.contains("- part: unknown field `bee`"), "{text}");
 }

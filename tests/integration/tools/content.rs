@@ -1,13 +1,8 @@
 //! Results: text, empty results, content blocks and their annotations, and how they are downgraded for older revisions.
 
-use mcp_runtime::{
-    Revision, ToolResult,
-    content::{Audio, Content, Embedded, Image, ResourceContents, ResourceLink, Role, Text},
-    prelude::*,
-};
-use serde_json::json;
+use mcp_runtime::content::{Audio, Content, Embedded, Image, ResourceContents, ResourceLink, Role, Text};
 
-use crate::common::{LEGACY, result, serve};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn a_string_is_one_text_block() {
@@ -208,7 +203,7 @@ async fn lists_become_blocks() {
         ToolResult::text("a").with("b").meta("org.example/k", "v\"\\").failed()
     }
     let server = serve(mcp_runtime::server!().tool::<texts>().tool::<mixed>().tool::<one>().tool::<whole>());
-    let content = |reply: &mcp_runtime::testing::Reply| result(reply)["content"].clone();
+    let content = |reply: &Reply| result(reply)["content"].clone();
     assert_eq!(
         content(&server.call("texts", json!({})).await),
         json!([{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }])

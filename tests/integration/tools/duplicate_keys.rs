@@ -1,13 +1,6 @@
 //! A key that an object has twice: what a proxy has checked might not be what the function gets, so the call is refused.
 
-use std::collections::BTreeMap;
-
-use mcp_runtime::{
-    prelude::*,
-    tool::{ToolCall, ToolDef},
-};
-use mcp_tests::support::LineConnection;
-use serde_json::{Value, json};
+use crate::prelude::*;
 
 #[mcp_type]
 #[derive(Debug)]

@@ -2,11 +2,9 @@
 
 use std::{borrow::Cow, error::Error, fmt, io};
 
-use mcp_runtime::{FromContext, ProtocolError, prelude::*};
-use mcp_tests::support::{HttpRequest, HttpServer, within};
-use serde_json::json;
+use mcp_runtime::FromContext;
 
-use crate::common::{LEGACY, ThreadLog, failure, refusal, result, serve};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn public_errors_are_sent_to_the_client() {
@@ -304,7 +302,7 @@ fn coded(Sent(code, data): Sent) -> ProtocolError {
     }
 }
 
-fn coded_server(sent: Sent) -> mcp_runtime::ServerBuilder {
+fn coded_server(sent: Sent) -> ServerBuilder {
     let items = mcp_runtime::server!().tool::<coded_tool>().prompt::<coded_prompt>();
     items.resource::<coded_resource>().state(sent)
 }
@@ -359,26 +357,23 @@ async fn codes_that_mcp_reserves_are_sent_only_as_it_defines_them() {
 
 #[tokio::test]
 async fn http_answers_the_codes_of_mcp_with_status_400() {
-    within(async {
-        for (sent, status) in [
-            (Sent(-32020, None), 200),
-            (Sent(-32021, CAPABILITIES), 400),
-            (Sent(-32022, VERSIONS), 400),
-            (Sent(-32050, None), 200),
-            (Sent(1, None), 200),
+    for (sent, status) in [
+        (Sent(-32020, None), 200),
+        (Sent(-32021, CAPABILITIES), 400),
+        (Sent(-32022, VERSIONS), 400),
+        (Sent(-32050, None), 200),
+        (Sent(1, None), 200),
+    ] {
+        let served = HttpServer::start(coded_server(sent)).await;
+        for (method, params) in [
+            ("tools/call", json!({ "name": "coded" })),
+            ("prompts/get", json!({ "name": "coded" })),
+            ("resources/read", json!({ "uri": "coded://it" })),
         ] {
-            let served = HttpServer::start(coded_server(sent)).await;
-            for (method, params) in [
-                ("tools/call", json!({ "name": "coded" })),
-                ("prompts/get", json!({ "name": "coded" })),
-                ("resources/read", json!({ "uri": "coded://it" })),
-            ] {
-                let reply = HttpRequest::modern(1, method, params).send(served.address).await;
-                assert_eq!(reply.status, status, "{method}: {}", reply.text());
-            }
+            let reply = HttpRequest::modern(1, method, params).send(served.address).await;
+            assert_eq!(reply.status, status, "{method}: {}", reply.text());
         }
-    })
-    .await;
+    }
 }
 
 #[tokio::test]

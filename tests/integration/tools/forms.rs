@@ -1,12 +1,7 @@
 //! Every form that serde gives an enum × every mistake: what a model reads has one true line for each mistake, and none that
 //! is false.
 
-use std::collections::BTreeMap;
-
-use mcp_runtime::{prelude::*, testing::TestServer};
-use serde_json::{Value, json};
-
-use crate::common::{failure, serve};
+use crate::prelude::*;
 
 #[mcp_type]
 #[derive(Debug)]

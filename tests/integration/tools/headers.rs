@@ -1,9 +1,6 @@
 //! Arguments that are mirrored into HTTP headers, as `tools/list` publishes them.
 
-use mcp_runtime::prelude::*;
-use serde_json::json;
-
-use crate::common::{LEGACY, build_error, only_tool, serve};
+use crate::prelude::*;
 
 #[mcp_type]
 enum Region {

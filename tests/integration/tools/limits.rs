@@ -1,20 +1,10 @@
 //! Time limits, concurrency limits, cancellation and progress.
 
-use std::{
-    pin::pin,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    task::Poll,
-    time::Duration,
-};
+use std::{pin::pin, task::Poll};
 
-use mcp_runtime::{Revision, prelude::*, testing::TestServer};
-use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore};
 
-use crate::common::{LEGACY, ThreadLog, failure, result, serve};
+use crate::prelude::*;
 
 /// Sets its flag when it is dropped.
 struct Flag(Arc<AtomicBool>);
@@ -45,8 +35,7 @@ async fn quick() -> &'static str {
 fn stuck(release: &Release) -> String {
     // waits until the test releases it, so that its thread ends
     let released = release.0.lock().expect("a lock");
-    let (_released, _) =
-        release.1.wait_timeout_while(released, mcp_tests::support::PATIENCE, |go| !*go).expect("a lock");
+    let (_released, _) = release.1.wait_timeout_while(released, PATIENCE, |go| !*go).expect("a lock");
     "never".into()
 }
 
@@ -124,7 +113,7 @@ async fn narrow(n: u32, gate: &Gate) -> String {
 /// Starts a call and runs it as far as possible.
 fn start(server: &Arc<TestServer>, n: u32) -> tokio::task::JoinHandle<Value> {
     let server = server.clone();
-    tokio::spawn(async move { result(&server.call("narrow", json!({ "n": n })).await) })
+    spawn(async move { result(&server.call("narrow", json!({ "n": n })).await) })
 }
 
 async fn settle() {
@@ -206,7 +195,7 @@ async fn a_permit_is_released_however_the_call_ends() {
 async fn watched(ctx: &Context, seen: &Seen) -> String {
     let _flag = Flag(seen.dropped.clone());
     let (ctx, fired) = (ctx.clone(), seen.fired.clone());
-    tokio::spawn(async move {
+    spawn(async move {
         ctx.cancelled().await;
         fired.notify_one();
     });
@@ -231,7 +220,7 @@ async fn a_cancelled_call_is_dropped_and_its_token_is_cancelled() {
         assert!(!seen.dropped.load(Ordering::SeqCst));
     }
     assert!(seen.dropped.load(Ordering::SeqCst), "the future is dropped at once");
-    mcp_tests::support::within(seen.fired.notified()).await;
+    within(seen.fired.notified()).await;
 }
 
 #[mcp_tool]

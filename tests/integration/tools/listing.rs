@@ -1,9 +1,8 @@
 //! Entries of `tools/list`: names, descriptions, hints, icons, metadata, order, pages.
 
-use mcp_runtime::{Revision, config::ListOptions, prelude::*, tool::ToolDef};
-use serde_json::json;
+use mcp_runtime::config::ListOptions;
 
-use crate::common::{LEGACY, only_tool, refusal, result, serve};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn an_entry_derives_from_the_function() {
@@ -53,7 +52,7 @@ fn descriptions_can_be_required() {
     #[mcp_tool]
     fn described() {}
 
-    let error = crate::common::build_error(
+    let error = build_error(
         mcp_runtime::server!()
             .tool::<described>()
             .tool::<undescribed>()
@@ -140,7 +139,7 @@ async fn names_of_128_characters_are_the_longest() {
     let server = serve(mcp_runtime::server!().add(tool(&longest)));
     assert_eq!(only_tool(&server).await["name"], longest.as_str());
     for bad in ["", &"n".repeat(129), "a b", "ä", "a/b", "a\n"] {
-        let error = crate::common::build_error(mcp_runtime::server!().add(tool(bad)));
+        let error = build_error(mcp_runtime::server!().add(tool(bad)));
         assert!(error.contains("is not a tool name: 1 to 128 of"), "{bad:?}: {error}");
     }
 }
@@ -316,7 +315,7 @@ mod found {
 
 #[tokio::test]
 async fn discovered_tools_are_in_source_order() {
-    let names = |tools: Vec<serde_json::Value>| -> Vec<String> {
+    let names = |tools: Vec<Value>| -> Vec<String> {
         tools.iter().map(|tool| tool["name"].as_str().unwrap_or_default().to_owned()).collect()
     };
     let module = concat!(module_path!(), "::found");

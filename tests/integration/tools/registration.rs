@@ -1,14 +1,10 @@
 //! What is registered under which name: duplicates, services, mounts, discovery.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
-};
+use std::sync::atomic::AtomicU32;
 
-use mcp_runtime::{prelude::*, resource::ListedResource, tool::ToolDef};
-use serde_json::{Value, json};
+use mcp_runtime::resource::ListedResource;
 
-use crate::common::{build_error, serve};
+use crate::prelude::*;
 
 mod one {
     use mcp_runtime::prelude::*;

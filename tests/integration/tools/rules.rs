@@ -1,14 +1,6 @@
 //! Rules over several arguments: what they take, when they run, and how they are reported.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
-
-use mcp_runtime::prelude::*;
-use serde_json::json;
-
-use crate::common::{failure, refusal, serve};
+use crate::prelude::*;
 
 /// What a rule compares with, and how often functions were entered.
 #[derive(Default)]

@@ -1,15 +1,6 @@
 //! Tools made at run time: defined without an attribute, added to a builder or to a running server, replaced, removed.
 
-use std::time::Duration;
-
-use mcp_runtime::{
-    prelude::*,
-    testing::TestServer,
-    tool::{ToolCall, ToolDef},
-};
-use serde_json::{Value, json};
-
-use crate::common::{build_error, failure, only_tool, refusal, result, serve};
+use crate::prelude::*;
 
 #[mcp_tool]
 fn fixed() -> &'static str {
@@ -202,8 +193,7 @@ async fn absent_arguments_have_the_defaults_of_their_schema() {
         json!({ "limit": 7, "points": [{ "x": 1, "y": 0 }, { "x": 0, "y": 0 }] })
     );
     let many = json!({ "points": vec![json!({}); 20_000] });
-    let text = failure(&server.call("echo", many).await);
-    assert!(text.contains("more than 10000 members with a default are absent"), "{text}");
+    server.call("echo", many).await.expect_failure("more than 10000 members with a default are absent");
 }
 
 #[test]
@@ -336,8 +326,7 @@ async fn a_trusted_schema_is_published_as_it_is_and_enforced_as_far_as_possible(
         (json!({ "amount": 1, "iban": 3 }), "- iban: 3 is not a string or null"),
         (json!({ "amount": 1, "currency": "USD" }), "- currency: \"USD\" is not one of"),
     ] {
-        let text = failure(&server.call("pay", bad.clone()).await);
-        assert!(text.contains(line), "{bad}: {text}");
+        server.call("pay", bad.clone()).await.expect_failure(line);
     }
 }
 

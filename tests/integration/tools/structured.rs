@@ -1,11 +1,6 @@
 //! Structured results: schema, value and text, wrapped for legacy clients, and validated against the schema.
 
-use std::collections::BTreeMap;
-
-use mcp_runtime::{Revision, ToolResult, prelude::*};
-use serde_json::{Value, json};
-
-use crate::common::{LEGACY, failure, only_tool, result, serve};
+use crate::prelude::*;
 
 #[mcp_type]
 struct Weather {

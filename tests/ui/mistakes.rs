@@ -105,14 +105,17 @@ fn normalize(said: &str, program: &Path) -> String {
     text + "\n"
 }
 
-/// Names the program by its folder and its name, and removes the numbers of lines in other files, and of how many other types
-/// implement a trait.
+/// Names the program by its folder and its name, and removes the numbers of lines in other files, of how many other types
+/// implement a trait, and what rustc writes of types only next to some other crates.
 fn without_places(lines: Vec<&str>, program: &Path) -> Vec<String> {
     let path = program.to_str().expect("a path in Unicode");
     let name = format!("fail/{}", program.file_name().expect("a name").display());
     let mut is_elsewhere = false;
     let replace = |line: &str| {
-        let line = line.replace(path, &name);
+        let line = line
+            .replace(path, &name)
+            .replace("for<'a> fn(&'a ", "fn(&")
+            .replace("std::string::String", "String");
         let start = line.trim_start();
         let indent = &line[..line.len() - start.len()];
         if let Some((mark, place)) =

@@ -55,7 +55,7 @@ impl SealedStore {
 
     pub(super) fn log_other_version(&self, _: &Table) {}
 
-    /// There is no store to reach.
+    /// Without a store of replicas there is nothing to reach.
     #[cfg(feature = "tasks")]
     pub(crate) fn reached_for(&self) -> std::time::Duration {
         std::time::Duration::ZERO

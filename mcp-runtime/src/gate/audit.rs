@@ -532,7 +532,8 @@ mod tests {
                 details: Some(&details),
             });
             let line: Value = serde_json::from_str(&lines.lock().unwrap()[0]).unwrap();
-            assert_eq!(line["request"].to_string() == id, is_whole, "{line}");
+            let request = line["request"].to_string();
+            assert_eq!(request == id, is_whole, "{line}");
         }
     }
 }

@@ -2,16 +2,17 @@
 //! results against the schemas, the matrix of the integration tests compares them between transports.
 
 use mcp_runtime::{
+    ServerBuilder, ToolResult,
     client_request::{CreateMessage, ModelHint, ModelPreferences, SamplingMessage},
     content::{
         Audio, Content, Embedded, Icon, Image, Message, ResourceContents, ResourceLink, Role, Text, Theme,
     },
     context::LogLevel,
+    prelude::*,
     prompt::PromptResult,
     resource::{ListedResource, ResourceResult},
 };
-
-use crate::prelude::*;
+use serde_json::{Value, json};
 
 #[mcp_type]
 struct Weather {

@@ -1,6 +1,7 @@
 //! One process delivers all subscriptions: the one that holds the lease. Every process writes their records and tells that
 //! one, which writes into them what they have reached. When it stops, another one goes on from there at once; when it is
-//! killed, after the lease. Messages that were on their way come again.
+//! killed, after the lease. While the store is away it delivers until its lease no longer counts, and goes on from its records
+//! when the store is back. Messages that were on their way come again.
 
 use std::{
     collections::HashMap,

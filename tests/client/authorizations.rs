@@ -611,8 +611,14 @@ async fn what_is_kept_for_one_user_is_not_shown_to_another() {
         };
         match seen.path.as_str() {
             "/token" => {
+                let is_out = is_out.load(Ordering::SeqCst) == 1;
+                if is_out && seen.body.contains("grant_type=refresh_token") {
+                    return Some(json_response(400, &[], &json!({ "error": "invalid_grant" })));
+                }
+                let user = if is_out { "ben" } else { "ada" };
+                let refresh_token = format!("of-{user}");
                 let token =
-                    json!({ "access_token": "ada", "token_type": "Bearer", "refresh_token": "of-ada" });
+                    json!({ "access_token": user, "token_type": "Bearer", "refresh_token": refresh_token });
                 Some(json_response(200, &[], &token))
             }
             "/mcp" if of("ben") || (of("ada") && is_out.load(Ordering::SeqCst) == 0) => {
@@ -651,6 +657,10 @@ async fn what_is_kept_for_one_user_is_not_shown_to_another() {
     within(client.forget_authorization()).await.unwrap();
     assert_eq!(read().await, "ada");
     assert_eq!(visits.load(Ordering::SeqCst), 2);
+    // nor to one who logs in because the tokens of the one before are refused
+    ada_is_out.store(1, Ordering::SeqCst);
+    within(client.call("t", json!({})).into_future()).await.unwrap();
+    assert_eq!((read().await, visits.load(Ordering::SeqCst)), ("ben".to_owned(), 3));
 }
 
 #[tokio::test]

@@ -167,7 +167,7 @@ async fn main() {
 
     #[cfg(feature = "cli")]
     {
-        let run = || server().run_with_args(["call", "add", "a=1", "b=2"]);
+        let run = || server().run_with_args(["call", "add", r#"{ "a": 1, "b": 2 }"#]);
         std::thread::spawn(run).join().expect("no panic").expect("a sum");
     }
 
@@ -278,9 +278,9 @@ async fn main() {
     #[cfg(feature = "redis")]
     {
         use mcp_runtime::store::{Redis, Shared as _};
-        Redis::at("redis://127.0.0.1:1").open().await.expect_err("nothing listens there");
+        Redis::at("redis://127.0.0.1:1").publish("topic", b"").await.expect_err("nothing listens there");
         #[cfg(feature = "redis-tls")]
-        Redis::at("rediss://127.0.0.1:1").open().await.expect_err("nothing listens there");
+        Redis::at("rediss://127.0.0.1:1").check().expect("TLS is there");
     }
 
     #[cfg(feature = "server-card")]

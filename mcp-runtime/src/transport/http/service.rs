@@ -500,10 +500,10 @@ fn call_endpoint(
     body: IncomingBody,
 ) -> Pin<Box<dyn Future<Output = Result<Response<ResponseBody>, Infallible>> + Send>> {
     #[cfg(feature = "server-card")]
-    let document = handler.mounted_document(parts.uri.path());
+    let route = handler.mounted_document(parts.uri.path()).unwrap_or(Route::Mcp);
     #[cfg(not(feature = "server-card"))]
-    let document = None;
-    let response = handler.handle(parts, body, document.unwrap_or(Route::Mcp), None);
+    let route = Route::Mcp;
+    let response = handler.handle(parts, body, route, None);
     Box::pin(async move { Ok(response.await) })
 }
 

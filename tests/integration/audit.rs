@@ -373,16 +373,7 @@ async fn without_a_function_each_line_is_an_event_that_a_layer_of_its_own_writes
 
 #[tokio::test]
 async fn secrets_are_in_no_log_span_or_audit_line() {
-    let everything = PrintedText::default();
-    let writer = everything.clone();
-    let _other = tracing::Dispatch::new(tracing_subscriber::registry());
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_span_events(tracing_subscriber::fmt::format::FmtSpan::FULL)
-        .with_ansi(false)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _subscribed = tracing::subscriber::set_default(subscriber);
+    let (everything, _subscribed) = PrintedText::of_everything();
     let lines = AuditLines::default();
     let builder = builder()
         .audit(lines.sink().values())

@@ -150,6 +150,20 @@ impl<S: Subscriber> Layer<S> for Lines {
 pub(crate) struct PrintedText(Arc<Mutex<String>>);
 
 impl PrintedText {
+    /// Gets every event and span of this thread, until what comes with it is dropped.
+    pub(crate) fn of_everything() -> (Self, impl Sized) {
+        let everything = Self::default();
+        let writer = everything.clone();
+        let other = tracing::Dispatch::new(tracing_subscriber::registry());
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::TRACE)
+            .with_span_events(tracing_subscriber::fmt::format::FmtSpan::FULL)
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .finish();
+        (everything, (tracing::subscriber::set_default(subscriber), other))
+    }
+
     pub(crate) fn text(&self) -> String {
         self.0.lock().unwrap().clone()
     }

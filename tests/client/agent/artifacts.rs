@@ -4,16 +4,14 @@ use std::{
     collections::HashSet,
     fs,
     path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex},
 };
 
 use mcp_runtime::client::{
     Client, Error,
     agent::{ArtifactRef, Artifacts, ResultPart, Toolset},
 };
+use mcp_tests::support::TestFolder;
 use serde_json::{Value, json};
 
 use super::{call, scripted};
@@ -52,30 +50,13 @@ fn of_text(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }
 
-/// A directory of this test, which is removed at its end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self(std::env::temp_dir().join(format!("mcp-artifacts-{}-{number}", std::process::id())))
-    }
-
-    /// The files in it.
-    fn files(&self) -> Vec<PathBuf> {
-        let entries = |path: &Path| -> Vec<PathBuf> {
-            let entries = fs::read_dir(path).into_iter().flatten();
-            entries.map(|entry| entry.unwrap().path()).collect()
-        };
-        entries(&self.0).iter().flat_map(|folder| entries(folder)).collect()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _may_not_exist = fs::remove_dir_all(&self.0);
-    }
+/// The files of artifacts in a directory.
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let entries = |path: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(path).into_iter().flatten();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    };
+    entries(directory).iter().flat_map(|folder| entries(folder)).collect()
 }
 
 #[tokio::test]
@@ -195,10 +176,11 @@ async fn links_stay_links_unless_the_program_wants_small_ones_read() {
 
 #[tokio::test]
 async fn a_reference_is_good_for_its_own_scope_only() {
-    let folder = Folder::new();
+    let folder = TestFolder::default();
+    let directory = folder.join("artifacts");
     let client = echoing(|_| Value::Null).await;
     let of = |scope: &str| {
-        client.toolset("x").artifacts(Artifacts::directory(&folder.0).scope(scope).inline_limit(0))
+        client.toolset("x").artifacts(Artifacts::directory(&directory).scope(scope).inline_limit(0))
     };
     let (ada, ben) = (of("ada"), of("ben"));
     let reference = artifact(&ada, of_text("Ada's")).await;
@@ -219,13 +201,14 @@ async fn a_reference_is_good_for_its_own_scope_only() {
 
 #[tokio::test]
 async fn an_artifact_that_is_gone_is_fetched_again() {
-    let folder = Folder::new();
+    let folder = TestFolder::default();
+    let directory = folder.join("artifacts");
     let content = Arc::new(Mutex::new("first".to_owned()));
     let served = content.clone();
     let client = echoing(
         move |uri| json!([{ "uri": uri, "text": "index" }, { "uri": uri, "text": *served.lock().unwrap() }]),
     );
-    let artifacts = Artifacts::directory(&folder.0).inline_limit(0);
+    let artifacts = Artifacts::directory(&directory).inline_limit(0);
     let toolset = client.await.toolset("x").read_ttl(std::time::Duration::ZERO).artifacts(artifacts);
     let result = call(&toolset, "x.resources_read", json!({ "uri": "x://a" })).await.unwrap();
     let reference = result.artifacts().nth(1).unwrap().clone();
@@ -234,7 +217,7 @@ async fn an_artifact_that_is_gone_is_fetched_again() {
     let damages: [fn(&Path); 2] =
         [|file| fs::remove_file(file).unwrap(), |file| fs::write(file, "bad").unwrap()];
     for (number, damage) in damages.into_iter().enumerate() {
-        folder.files().iter().for_each(|file| damage(file));
+        files(&directory).iter().for_each(|file| damage(file));
         let fetched = within(toolset.artifact(&reference)).await.unwrap();
         assert_eq!((fetched.reference, fetched.bytes), (reference.clone(), b"first".to_vec()));
         assert_eq!(toolset.counters().artifacts_fetched_again, number as u64 + 1);
@@ -243,14 +226,14 @@ async fn an_artifact_that_is_gone_is_fetched_again() {
     }
     // the resource has changed since: another content is another artifact
     "second".clone_into(&mut content.lock().unwrap());
-    folder.files().iter().for_each(|file| fs::remove_file(file).unwrap());
+    files(&directory).iter().for_each(|file| fs::remove_file(file).unwrap());
     let fetched = within(toolset.artifact(&reference)).await.unwrap();
     assert_eq!(fetched.bytes, b"second");
     assert_ne!(fetched.reference.id, reference.id);
 
     // what a tool has made cannot be read
     let made = artifact(&toolset, of_text("made")).await;
-    folder.files().iter().for_each(|file| fs::remove_file(file).unwrap());
+    files(&directory).iter().for_each(|file| fs::remove_file(file).unwrap());
     let gone = within(toolset.artifact(&made)).await.unwrap_err();
     assert!(gone.to_string().contains("gone"), "{gone}");
 }

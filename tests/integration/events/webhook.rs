@@ -538,16 +538,7 @@ async fn endpoints_that_never_answer_or_answer_a_byte_at_a_time_hold_up_no_other
 
 #[tokio::test]
 async fn secrets_of_webhooks_are_in_no_log_span_audit_line_or_reply() {
-    let everything = PrintedText::default();
-    let writer = everything.clone();
-    let _other = tracing::Dispatch::new(tracing_subscriber::registry());
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_span_events(tracing_subscriber::fmt::format::FmtSpan::FULL)
-        .with_ansi(false)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _subscribed = tracing::subscriber::set_default(subscriber);
+    let (everything, _subscribed) = PrintedText::of_everything();
     let lines = AuditLines::default();
     let builder = Server::builder("notes", "1").add(event::of::<note_added>());
     let builder = builder.audit(lines.sink().values()).telemetry(|telemetry| telemetry.arguments());

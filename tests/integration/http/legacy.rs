@@ -68,45 +68,38 @@ async fn the_error_for_a_response_has_no_id() {
     }
 }
 
-#[tokio::test]
-async fn a_session_keeps_what_its_client_declared() {
+/// What a tool of a session sees of a client that declared this.
+async fn seen_of(name: &str, capabilities: Value) -> String {
     let server = plain().await;
     let params = json!({
         "protocolVersion": "2025-11-25",
-        "capabilities": {"elicitation": {"form": {}}, "experimental": {"x": {}}},
-        "clientInfo": {"name": "an inspector", "version": "1"},
+        "capabilities": capabilities,
+        "clientInfo": {"name": name, "version": "1"},
     });
     let initialize = request(0, "initialize", params);
     let reply = HttpRequest::post(initialize.to_string()).send(server.address).await;
     let id = &reply.session();
-    let reply = HttpRequest::legacy(id, 1, "tools/call", &json!({"name": "whoami"}))
-        .send(server.address)
-        .await
-        .json();
-    assert_eq!(text_of(&reply), r#"anonymous an inspector {"elicitation":{"form":{}}}"#);
+    let call = HttpRequest::legacy(id, 1, "tools/call", &json!({"name": "whoami"}));
+    text_of(&call.send(server.address).await.json()).to_owned()
+}
+
+#[tokio::test]
+async fn a_session_keeps_what_its_client_declared() {
+    let declared = json!({"elicitation": {"form": {}}, "experimental": {"x": {}}});
+    assert_eq!(
+        seen_of("an inspector", declared).await,
+        r#"anonymous an inspector {"elicitation":{"form":{}}}"#
+    );
 }
 
 #[tokio::test]
 async fn a_session_keeps_the_apps_extension_of_its_client() {
-    let server = plain().await;
     let extensions = json!({
         "io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app", "text/x"]},
         "org.example/other": {},
     });
-    let params = json!({
-        "protocolVersion": "2025-11-25",
-        "capabilities": {"extensions": extensions, "roots": {}},
-        "clientInfo": {"name": "host", "version": "1"},
-    });
-    let initialize = request(0, "initialize", params);
-    let reply = HttpRequest::post(initialize.to_string()).send(server.address).await;
-    let id = &reply.session();
-    let reply = HttpRequest::legacy(id, 1, "tools/call", &json!({"name": "whoami"}))
-        .send(server.address)
-        .await
-        .json();
     assert_eq!(
-        text_of(&reply),
+        seen_of("host", json!({"extensions": extensions, "roots": {}})).await,
         r#"anonymous host {"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}},"roots":{}}"#
     );
 }

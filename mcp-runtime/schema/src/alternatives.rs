@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::check::{Validation, choice_mismatch, describe_choices, key_mismatch, type_mismatch};
 use super::equality;
-use super::error::{Mismatch, ValuePath, summarize};
+use super::error::{Mismatch, summarize};
 use super::node::{Alternatives, Applicator, Choices, NodeId, ObjectRules, SchemaNode, TypeSet};
 
 /// How deep alternatives inside alternatives are described.
@@ -121,6 +121,13 @@ pub(super) fn tag<'n>(nodes: &'n [SchemaNode], ids: &[NodeId]) -> Option<&'n str
     names.find(|name| !rest.is_empty() && ids.iter().all(|id| property_choices(nodes, *id, name).is_some()))
 }
 
+/// Whether a constant tells alternatives apart, as the tag of an enum does. A field of a variant may have a few values as well.
+pub(super) fn is_tagged(nodes: &[SchemaNode], ids: &[NodeId]) -> bool {
+    let is_const =
+        |id: &NodeId, tag: &str| property_choices(nodes, *id, tag).is_some_and(|choices| choices.is_const);
+    tag(nodes, ids).is_some_and(|tag| ids.iter().all(|id| is_const(id, tag)))
+}
+
 /// The values of a tag that tell the alternatives apart.
 fn tag_choices<'n>(nodes: &'n [SchemaNode], ids: &[NodeId], tag: &str) -> Vec<&'n Value> {
     let choices = ids.iter().filter_map(|id| property_choices(nodes, *id, tag));
@@ -148,15 +155,9 @@ fn is_closed(nodes: &[SchemaNode], rules: &ObjectRules) -> bool {
     others.is_some_and(|node| node.never) && rules.pattern_properties.is_empty()
 }
 
-impl<'n> Validation<'n> {
+impl<'a> Validation<'a> {
     /// Reports the errors of the alternative that was probably intended, or that none matches.
-    pub(super) fn fail_alternatives(
-        &mut self,
-        of: &'n Alternatives,
-        value: &Value,
-        path: &ValuePath<'_>,
-        depth: usize,
-    ) -> bool {
+    pub(super) fn fail_alternatives(&mut self, of: &'a Alternatives, value: &'a Value) -> bool {
         if self.fail_fast {
             return false;
         }
@@ -168,46 +169,40 @@ impl<'n> Validation<'n> {
                     && let Some(choices) = self.nodes.get(id).and_then(|node| node.choices.as_ref())
                     && !choices.has_near(value) =>
             {
-                self.fail_all(&alternatives, false, value, path)
+                self.fail_all(&alternatives, false, value)
             }
-            Intended::One(id) => self.check(id, value, path, depth),
+            Intended::One(id) => self.check(id, value),
             Intended::NoTag(tag, candidates) => {
                 let choices = tag_choices(self.nodes, &candidates, tag);
                 let mismatch = || match value.get(tag) {
                     None => Mismatch::missing(describe_choices(&choices, false)),
                     Some(sent) => choice_mismatch(&choices, false, sent),
                 };
-                self.fail(&ValuePath::Key(path, tag), mismatch)
+                self.fail_at(tag, mismatch)
             }
             Intended::Several(candidates) => {
                 let names = candidates.iter().map(|id| variant_name(self.nodes, *id));
                 match (value, names.collect::<Option<Vec<_>>>()) {
                     (Value::Object(members), Some(names)) if members.len() == 1 => {
                         let key = members.keys().next().map(String::as_str).unwrap_or_default();
-                        self.fail(path, || key_mismatch(key, &names))
+                        self.fail(|| key_mismatch(key, &names))
                     }
-                    _ => self.fail_all(&candidates, false, value, path),
+                    _ => self.fail_all(&candidates, false, value),
                 }
             }
-            Intended::NoneOfType => self.fail_all(&alternatives, true, value, path),
+            Intended::NoneOfType => self.fail_all(&alternatives, true, value),
         }
     }
 
     /// Reports that a value matches none of the alternatives; `none_of_type` if its type is not allowed by any.
-    fn fail_all(
-        &mut self,
-        alternatives: &[NodeId],
-        none_of_type: bool,
-        value: &Value,
-        path: &ValuePath<'_>,
-    ) -> bool {
+    fn fail_all(&mut self, alternatives: &[NodeId], none_of_type: bool, value: &Value) -> bool {
         let choices: Option<Vec<&Choices>> = alternatives
             .iter()
             .map(|id| self.nodes.get(*id).and_then(|node| node.choices.as_ref()))
             .collect();
         if let Some(choices) = choices.filter(|choices| !choices.is_empty()) {
             let values: Vec<&Value> = choices.into_iter().flat_map(|choices| &choices.values).collect();
-            return self.fail(path, || choice_mismatch(&values, false, value));
+            return self.fail(|| choice_mismatch(&values, false, value));
         }
         let types = alternatives.iter().fold(TypeSet::NONE, |types, id| types.union(self.types(*id)));
         let is_by_type = |id: &NodeId| {
@@ -215,11 +210,11 @@ impl<'n> Validation<'n> {
                 || self.nodes.get(*id).is_some_and(|node| node.types.is_some() && node.object.is_none())
         };
         if none_of_type && alternatives.iter().all(is_by_type) {
-            return self.fail(path, || type_mismatch(types, value));
+            return self.fail(|| type_mismatch(types, value));
         }
         let expected = self.describe_each(alternatives, MAX_DESCRIPTION_DEPTH).join("; ");
         let message = format!("{} matches none of: {expected}", summarize(value));
-        self.fail(path, || Mismatch::new(expected, message))
+        self.fail(|| Mismatch::new(expected, message))
     }
 
     /// The values that a node accepts, as in `an integer` or `one of "a", "b"`.

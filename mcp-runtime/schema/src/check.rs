@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Number, Value};
 
-use super::error::{Mismatch, ValidationError, ValuePath, summarize, truncate};
+use super::error::{Mismatch, Step, ValidationError, path_text, summarize, truncate};
 use super::node::{
     Applicator, ArrayRules, Choices, Contains, NodeId, NumberRules, SchemaNode, StringRules, TypeSet,
 };
@@ -66,13 +66,15 @@ impl Hasher for MixedAddress {
 }
 
 /// The validation of one value.
-pub(super) struct Validation<'n> {
-    pub(super) nodes: &'n [SchemaNode],
+pub(super) struct Validation<'a> {
+    pub(super) nodes: &'a [SchemaNode],
     pub(super) null_is_absent: bool,
     /// Whether `format` is an assertion.
     pub(super) check_formats: bool,
     /// Stop at the first error, and record none.
     pub(super) fail_fast: bool,
+    /// The steps from the root to the present value.
+    pub(super) path: Vec<Step<'a>>,
     /// How many arrays and objects with others in them have been checked against nodes that are shared.
     steps: usize,
     /// Results by node and address of the value, once there were many steps: a value inside of alternatives, or of several
@@ -85,13 +87,14 @@ pub(super) struct Validation<'n> {
     pub(super) compared_names: usize,
 }
 
-impl<'n> Validation<'n> {
-    pub(super) fn new(nodes: &'n [SchemaNode], null_is_absent: bool) -> Self {
+impl<'a> Validation<'a> {
+    pub(super) fn new(nodes: &'a [SchemaNode], null_is_absent: bool) -> Self {
         Self {
             nodes,
             null_is_absent,
             check_formats: false,
             fail_fast: true,
+            path: Vec::new(),
             steps: 0,
             results: HashMap::default(),
             errors: Vec::new(),
@@ -101,20 +104,20 @@ impl<'n> Validation<'n> {
     }
 
     /// Whether the value conforms to the root schema.
-    pub(super) fn is_valid(&mut self, value: &Value) -> bool {
+    pub(super) fn is_valid(&mut self, value: &'a Value) -> bool {
         self.fail_fast = true;
-        self.check(0, value, &ValuePath::Root, 0)
+        self.check(0, value)
     }
 
     /// All distinct errors, then the hints; none if the value conforms.
-    pub(super) fn collect_errors(self, value: &Value) -> Vec<ValidationError> {
+    pub(super) fn collect_errors(self, value: &'a Value) -> Vec<ValidationError> {
         self.errors_at(0, value)
     }
 
     /// As [`collect_errors`](Self::collect_errors), against one node.
-    pub(super) fn errors_at(mut self, id: NodeId, value: &Value) -> Vec<ValidationError> {
+    pub(super) fn errors_at(mut self, id: NodeId, value: &'a Value) -> Vec<ValidationError> {
         self.fail_fast = false;
-        if self.check(id, value, &ValuePath::Root, 0) {
+        if self.check(id, value) {
             return Vec::new();
         }
         let is_cut = self.errors.len() == MAX_ERRORS;
@@ -126,15 +129,15 @@ impl<'n> Validation<'n> {
         }
         if is_cut {
             let mismatch = Mismatch::new("", format!("only the first {MAX_ERRORS} errors are listed"));
-            distinct.push(ValidationError::new(&ValuePath::Root, mismatch));
+            distinct.push(ValidationError::new(String::new(), mismatch));
         }
         distinct
     }
 
     /// Whether a value conforms to a node; records no errors.
-    pub(super) fn matches(&mut self, id: NodeId, value: &Value, path: &ValuePath<'_>, depth: usize) -> bool {
+    pub(super) fn matches(&mut self, id: NodeId, value: &'a Value) -> bool {
         let fail_fast = std::mem::replace(&mut self.fail_fast, true);
-        let result = self.check(id, value, path, depth);
+        let result = self.check(id, value);
         self.fail_fast = fail_fast;
         result
     }
@@ -151,20 +154,36 @@ impl<'n> Validation<'n> {
     }
 
     /// Records an error unless in fail-fast mode; always returns false, as the result of the check.
-    pub(super) fn fail(&mut self, path: &ValuePath<'_>, mismatch: impl FnOnce() -> Mismatch) -> bool {
+    pub(super) fn fail(&mut self, mismatch: impl FnOnce() -> Mismatch) -> bool {
         if !self.fail_fast && self.errors.len() < MAX_ERRORS {
-            self.errors.push(ValidationError::new(path, mismatch()));
+            self.errors.push(ValidationError::new(path_text(&self.path), mismatch()));
         }
         false
     }
 
+    /// As [`fail`](Self::fail), at a member.
+    pub(super) fn fail_at(&mut self, name: &'a str, mismatch: impl FnOnce() -> Mismatch) -> bool {
+        self.path.push(Step::Key(name));
+        self.fail(mismatch);
+        self.path.pop();
+        false
+    }
+
     /// Records the mismatch of a rule that is broken; returns whether none is.
-    fn fail_if(&mut self, path: &ValuePath<'_>, broken: Option<impl FnOnce() -> Mismatch>) -> bool {
-        broken.is_none_or(|mismatch| self.fail(path, mismatch))
+    pub(super) fn fail_if(&mut self, broken: Option<impl FnOnce() -> Mismatch>) -> bool {
+        broken.is_none_or(|mismatch| self.fail(mismatch))
+    }
+
+    /// Checks a member or an item against a node.
+    pub(super) fn check_at(&mut self, step: Step<'a>, id: NodeId, value: &'a Value) -> bool {
+        self.path.push(step);
+        let result = self.check(id, value);
+        self.path.pop();
+        result
     }
 
     /// Checks a value against a node.
-    pub(super) fn check(&mut self, id: NodeId, value: &Value, path: &ValuePath<'_>, depth: usize) -> bool {
+    pub(super) fn check(&mut self, id: NodeId, value: &'a Value) -> bool {
         let nodes = self.nodes;
         let Some(node) = nodes.get(id) else { return true };
         let own = TypeSet::of(value);
@@ -177,8 +196,8 @@ impl<'n> Validation<'n> {
         if self.is_report_full() {
             return false;
         }
-        if depth > MAX_DEPTH {
-            return self.fail(path, || {
+        if self.path.len() > MAX_DEPTH {
+            return self.fail(|| {
                 Mismatch::new(
                     format!("at most {MAX_DEPTH} levels"),
                     format!("is nested deeper than {MAX_DEPTH} levels"),
@@ -186,30 +205,28 @@ impl<'n> Validation<'n> {
             });
         }
         if node.never {
-            return self
-                .fail(path, || Mismatch::new("nothing", format!("{} is not allowed", summarize(value))));
+            return self.fail(|| Mismatch::new("nothing", format!("{} is not allowed", summarize(value))));
         }
         // further errors of a value of the wrong type, or outside the choices, would be noise
         if let Some(choices) = &node.choices
             && !choices.values.iter().any(|choice| equality::equal(choice, value))
         {
-            return self.fail(path, || choices.mismatch(value));
+            return self.fail(|| choices.mismatch(value));
         }
         if let Some(types) = node.types
             && !types.contains(own)
         {
             let is_of_bytes = value.is_string() && self.is_array_of_bytes(node);
-            return self.fail(path, || {
-                if is_of_bytes { bytes_mismatch(value) } else { type_mismatch(types, value) }
-            });
+            return self
+                .fail(|| if is_of_bytes { bytes_mismatch(value) } else { type_mismatch(types, value) });
         }
         // others are reached through a node and a value whose result is kept
         if !node.is_shared || !holds_containers(value) {
-            return self.check_keywords(id, node, value, path, depth);
+            return self.check_keywords(id, node, value);
         }
         self.steps += 1;
         if self.steps < MANY_STEPS {
-            return self.check_keywords(id, node, value, path, depth);
+            return self.check_keywords(id, node, value);
         }
         let key = (id, std::ptr::from_ref(value));
         match self.results.get(&key).copied() {
@@ -217,36 +234,23 @@ impl<'n> Validation<'n> {
             Some(false) if self.fail_fast => return false,
             Some(false) => {}
             // no error of it is collected twice
-            None if !self.fail_fast && self.matches(id, value, path, depth) => return true,
+            None if !self.fail_fast && self.matches(id, value) => return true,
             None => {}
         }
-        let result = self.check_keywords(id, node, value, path, depth);
+        let result = self.check_keywords(id, node, value);
         self.results.insert(key, result);
         result
     }
 
     /// Checks a value of an allowed type against the keywords of a node.
-    fn check_keywords(
-        &mut self,
-        id: NodeId,
-        node: &'n SchemaNode,
-        value: &Value,
-        path: &ValuePath<'_>,
-        depth: usize,
-    ) -> bool {
+    fn check_keywords(&mut self, id: NodeId, node: &'a SchemaNode, value: &'a Value) -> bool {
         let matches_rules = match value {
             Value::Number(number) => {
-                node.number.as_ref().is_none_or(|rules| self.fail_if(path, rules.broken(number)))
+                node.number.as_ref().is_none_or(|rules| self.fail_if(rules.broken(number)))
             }
-            Value::String(text) => {
-                node.string.as_ref().is_none_or(|rules| self.check_string(rules, text, path))
-            }
-            Value::Array(items) => {
-                node.array.as_ref().is_none_or(|rules| self.check_array(rules, items, path, depth))
-            }
-            Value::Object(map) => {
-                node.object.as_ref().is_none_or(|rules| self.check_object(rules, map, path, depth))
-            }
+            Value::String(text) => node.string.as_ref().is_none_or(|rules| self.check_string(rules, text)),
+            Value::Array(items) => node.array.as_ref().is_none_or(|rules| self.check_array(rules, items)),
+            Value::Object(map) => node.object.as_ref().is_none_or(|rules| self.check_object(rules, map)),
             Value::Null | Value::Bool(_) => true,
         };
         if self.fail_fast && !matches_rules {
@@ -254,7 +258,7 @@ impl<'n> Validation<'n> {
         }
         let mut matches_applicators = true;
         for applicator in &node.applicators {
-            matches_applicators &= self.check_applicator(applicator, value, path, depth);
+            matches_applicators &= self.check_applicator(applicator, value);
             if self.fail_fast && !matches_applicators {
                 return false;
             }
@@ -262,41 +266,34 @@ impl<'n> Validation<'n> {
         let matches_unevaluated = match value {
             Value::Object(map) => {
                 let unevaluated = node.object.as_ref().and_then(|rules| rules.unevaluated_properties);
-                unevaluated.is_none_or(|schema| self.check_unevaluated(id, schema, value, map, path, depth))
+                unevaluated.is_none_or(|schema| self.check_unevaluated(id, schema, value, map))
             }
             _ => true,
         };
         matches_rules && matches_applicators && matches_unevaluated
     }
 
-    fn check_applicator(
-        &mut self,
-        applicator: &'n Applicator,
-        value: &Value,
-        path: &ValuePath<'_>,
-        depth: usize,
-    ) -> bool {
+    fn check_applicator(&mut self, applicator: &'a Applicator, value: &'a Value) -> bool {
         match applicator {
-            Applicator::Ref(id) => self.check(*id, value, path, depth),
+            Applicator::Ref(id) => self.check(*id, value),
             Applicator::AllOf(ids) => ids.iter().fold(true, |all, id| {
-                if self.fail_fast && !all { false } else { self.check(*id, value, path, depth) && all }
+                if self.fail_fast && !all { false } else { self.check(*id, value) && all }
             }),
             Applicator::AnyOf(of) => {
-                of.ids.iter().any(|id| self.matches(*id, value, path, depth))
-                    || self.fail_alternatives(of, value, path, depth)
+                of.ids.iter().any(|id| self.matches(*id, value)) || self.fail_alternatives(of, value)
             }
             Applicator::OneOf(of) => {
                 let mut matching = 0;
                 for id in &of.ids {
-                    matching += usize::from(self.matches(*id, value, path, depth));
+                    matching += usize::from(self.matches(*id, value));
                     if matching > 1 {
                         break;
                     }
                 }
                 match matching {
-                    0 => self.fail_alternatives(of, value, path, depth),
+                    0 => self.fail_alternatives(of, value),
                     1 => true,
-                    _ => self.fail(path, || {
+                    _ => self.fail(|| {
                         let message =
                             format!("{} matches more than one of the allowed forms", summarize(value));
                         Mismatch::new("exactly one of the allowed forms", message)
@@ -304,27 +301,22 @@ impl<'n> Validation<'n> {
                 }
             }
             Applicator::Not(id) => {
-                !self.matches(*id, value, path, depth)
-                    || self.fail(path, || {
-                        Mismatch::new("another value", format!("{} is not allowed", summarize(value)))
-                    })
+                let mismatch =
+                    || Mismatch::new("another value", format!("{} is not allowed", summarize(value)));
+                !self.matches(*id, value) || self.fail(mismatch)
             }
             Applicator::If { test, then, otherwise } => {
-                let branch = if self.matches(*test, value, path, depth) { then } else { otherwise };
-                branch.is_none_or(|id| self.check(id, value, path, depth))
+                let branch = if self.matches(*test, value) { then } else { otherwise };
+                branch.is_none_or(|id| self.check(id, value))
             }
-            Applicator::DependentSchema(key, id) => {
-                value.get(key).is_none() || self.check(*id, value, path, depth)
-            }
+            Applicator::DependentSchema(key, id) => value.get(key).is_none() || self.check(*id, value),
         }
     }
 
-    fn check_string(&mut self, rules: &StringRules, text: &str, path: &ValuePath<'_>) -> bool {
+    fn check_string(&mut self, rules: &StringRules, text: &str) -> bool {
         let format = rules.format.filter(|_| self.check_formats);
-        self.fail_if(path, rules.broken(text))
-            && format
-                .and_then(|format| format.mismatch(text))
-                .is_none_or(|mismatch| self.fail(path, || mismatch))
+        self.fail_if(rules.broken(text))
+            && format.and_then(|format| format.mismatch(text)).is_none_or(|mismatch| self.fail(|| mismatch))
     }
 
     /// Whether a node takes arrays of integers that are bytes, for which models send base64.
@@ -340,67 +332,49 @@ impl<'n> Validation<'n> {
         })
     }
 
-    fn check_array(
-        &mut self,
-        rules: &ArrayRules,
-        items: &[Value],
-        path: &ValuePath<'_>,
-        depth: usize,
-    ) -> bool {
-        let mut is_valid = self.check_count(items.len(), rules.min, rules.max, "item", path);
+    fn check_array(&mut self, rules: &ArrayRules, items: &'a [Value]) -> bool {
+        let mut is_valid = self.fail_if(broken_count(items.len(), rules.min, rules.max, "item"));
         if self.fail_fast && !is_valid {
             return false;
         }
         if rules.unique_items
             && let Some((first, second)) = first_duplicate(items)
         {
-            is_valid = self.fail(path, || {
-                Mismatch::new("items that differ", format!("items {first} and {second} are equal"))
-            });
+            is_valid = self
+                .fail(|| Mismatch::new("items that differ", format!("items {first} and {second} are equal")));
         }
         for (index, item) in items.iter().enumerate() {
             if self.fail_fast && !is_valid {
                 return false;
             }
             if let Some(schema) = rules.prefix_items.get(index).copied().or(rules.items) {
-                is_valid &= self.check(schema, item, &ValuePath::Index(path, index), depth + 1);
+                is_valid &= self.check_at(Step::Index(index), schema, item);
             }
         }
         if let Some(contains) = &rules.contains {
+            let fail_fast = std::mem::replace(&mut self.fail_fast, true);
             let mut count: u64 = 0;
             for (index, item) in items.iter().enumerate() {
-                count +=
-                    u64::from(self.matches(contains.schema, item, &ValuePath::Index(path, index), depth + 1));
+                count += u64::from(self.check_at(Step::Index(index), contains.schema, item));
             }
+            self.fail_fast = fail_fast;
             if count < contains.min || contains.max.is_some_and(|max| count > max) {
-                is_valid = self.fail_contains(contains, count, path);
+                is_valid = self.fail_contains(contains, count);
             }
         }
         is_valid
     }
 
-    fn fail_contains(&mut self, contains: &Contains, count: u64, path: &ValuePath<'_>) -> bool {
+    fn fail_contains(&mut self, contains: &Contains, count: u64) -> bool {
         let item = self.describe(contains.schema);
         let (bound, limit) = match contains.max {
             Some(max) if count > max => ("more than the maximum", max),
             _ => ("fewer than the minimum", contains.min),
         };
-        self.fail(path, || {
+        self.fail(|| {
             let message = format!("has {count} items that are {item}, {bound} of {limit}");
             Mismatch::new(format!("items that are {item}"), message)
         })
-    }
-
-    /// Checks the number of items or properties.
-    pub(super) fn check_count(
-        &mut self,
-        count: usize,
-        min: Option<u64>,
-        max: Option<u64>,
-        noun: &str,
-        path: &ValuePath<'_>,
-    ) -> bool {
-        self.fail_if(path, broken_count(count, min, max, noun))
     }
 }
 

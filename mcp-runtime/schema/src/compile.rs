@@ -7,6 +7,7 @@ use serde_json::{Map, Number, Value};
 
 use super::alternatives::settle_alternatives;
 use super::format::StringFormat;
+use super::needs_validation::enforcement;
 use super::node::{
     Alternatives, Applicator, ArrayRules, Choices, Contains, NodeId, NumberRules, ObjectRules, Property,
     SchemaNode, StringRules, TypeSet,
@@ -364,7 +365,7 @@ impl Compiler<'_> {
     }
 
     fn compile_object(&mut self, subschema: &Subschema<'_>) -> CompileResult<SchemaNode> {
-        let mut node = SchemaNode::default();
+        let mut node = SchemaNode { enforcement: enforcement(subschema.map), ..SchemaNode::default() };
         for (keyword, value) in subschema.map {
             match keyword.as_str() {
                 "$id" if !subschema.pointer.is_empty() => {

@@ -16,11 +16,7 @@ pub struct ValidationError {
 }
 
 impl ValidationError {
-    pub(super) fn new(path: &ValuePath<'_>, mismatch: Mismatch) -> Self {
-        Self::at(path.to_string(), mismatch)
-    }
-
-    pub(super) fn at(path: String, mismatch: Mismatch) -> Self {
+    pub(super) fn new(path: String, mismatch: Mismatch) -> Self {
         Self { path, expected: mismatch.expected, message: mismatch.message }
     }
 }
@@ -53,26 +49,23 @@ impl Mismatch {
     }
 }
 
-/// The path from the root of a value to one of its nodes, kept on the stack during validation.
+/// A step from a value to one in it.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum ValuePath<'a> {
-    Root,
-    Key(&'a Self, &'a str),
-    Index(&'a Self, usize),
+pub(super) enum Step<'a> {
+    Key(&'a str),
+    Index(usize),
 }
 
-impl fmt::Display for ValuePath<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Root => Ok(()),
-            Self::Index(parent, index) => write!(f, "{parent}[{index}]"),
-            Self::Key(parent, key) => {
-                let mut path = parent.to_string();
-                push_key(&mut path, key);
-                f.write_str(&path)
-            }
+/// The path that begins at the root of a value, as in `items[2].price`.
+pub(super) fn path_text(steps: &[Step<'_>]) -> String {
+    let mut path = String::new();
+    for step in steps {
+        match step {
+            Step::Key(key) => push_key(&mut path, key),
+            Step::Index(index) => path.push_str(&format!("[{index}]")),
         }
     }
+    path
 }
 
 /// Appends the step to a member to a path.
@@ -90,7 +83,7 @@ pub(super) fn push_key(path: &mut String, key: &str) {
 
 /// The path of a member of the root.
 pub fn member_path(name: &str) -> String {
-    ValuePath::Key(&ValuePath::Root, name).to_string()
+    path_text(&[Step::Key(name)])
 }
 
 /// A value for use in a message: scalars as JSON, truncated to a readable length; arrays and objects in words.
@@ -139,12 +132,11 @@ mod tests {
 
     #[test]
     fn paths_are_written_like_code() {
-        let items = ValuePath::Key(&ValuePath::Root, "items");
-        let second = ValuePath::Index(&items, 2);
-        assert_eq!(ValuePath::Root.to_string(), "");
-        assert_eq!(ValuePath::Key(&second, "price").to_string(), "items[2].price");
-        assert_eq!(ValuePath::Key(&second, "a b").to_string(), "items[2][\"a b\"]");
-        assert_eq!(ValuePath::Index(&ValuePath::Root, 0).to_string(), "[0]");
+        let item = |key| path_text(&[Step::Key("items"), Step::Index(2), Step::Key(key)]);
+        assert_eq!(path_text(&[]), "");
+        assert_eq!(item("price"), "items[2].price");
+        assert_eq!(item("a b"), "items[2][\"a b\"]");
+        assert_eq!(path_text(&[Step::Index(0)]), "[0]");
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub struct Place {
     pub path: String,
     /// The value there as a message shows it, unless it is an array or an object.
     pub value: Option<String>,
+    /// Where that value begins.
+    pub start: usize,
 }
 
 /// How deep an error without a position of its own is followed.
@@ -68,8 +70,8 @@ fn find_value(json: &str, offset: usize, or_before: bool) -> FoundValue {
     // where the last value in each open array or object ended
     let mut open: Vec<Option<usize>> = Vec::new();
     for token in Tokens::new(json) {
-        let at = |steps: &Steps<'_>, end, value, last_member| FoundValue {
-            place: Place { path: steps.path(), value },
+        let at = |steps: &Steps<'_>, end, last_member| FoundValue {
+            place: Place { path: steps.path(), ..Place::default() },
             end,
             last_member,
         };
@@ -78,7 +80,7 @@ fn find_value(json: &str, offset: usize, or_before: bool) -> FoundValue {
             Token::Open { at: start, .. } => {
                 // an array or an object of the wrong type is refused before it is read
                 if *start >= offset {
-                    return at(&steps, *start, None, None);
+                    return at(&steps, *start, None);
                 }
                 open.push(None);
             }
@@ -87,8 +89,10 @@ fn find_value(json: &str, offset: usize, or_before: bool) -> FoundValue {
                     *end = Some(range.end);
                 }
                 if reach(range.end) >= offset {
-                    let value = json.get(range.clone()).map(summarize_scalar);
-                    return at(&steps, range.end, value, None);
+                    let mut found = at(&steps, range.end, None);
+                    found.place.value = json.get(range.clone()).map(summarize_scalar);
+                    found.place.start = range.start;
+                    return found;
                 }
             }
             Token::Close { end, .. } => {
@@ -98,14 +102,14 @@ fn find_value(json: &str, offset: usize, or_before: bool) -> FoundValue {
                 }
                 steps.follow(&token);
                 if reach(*end) >= offset {
-                    return at(&steps, *end, None, last_member);
+                    return at(&steps, *end, last_member);
                 }
                 continue;
             }
             Token::Key { range, .. } => {
                 steps.follow(&token);
                 if range.end >= offset {
-                    return at(&steps, range.end, None, None);
+                    return at(&steps, range.end, None);
                 }
                 continue;
             }
@@ -188,7 +192,8 @@ mod tests {
 
     fn place<T: DeserializeOwned + std::fmt::Debug>(json: &str) -> (String, Option<String>) {
         let error = serde_json::from_str::<T>(json).expect_err("an error");
-        let Place { path, value } = locate(json, &error, &|prefix| serde_json::from_str::<T>(prefix).err());
+        let Place { path, value, .. } =
+            locate(json, &error, &|prefix| serde_json::from_str::<T>(prefix).err());
         (path, value)
     }
 

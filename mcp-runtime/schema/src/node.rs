@@ -2,7 +2,7 @@
 
 use serde_json::{Number, Value};
 
-use super::{format::StringFormat, pattern::TextPattern};
+use super::{format::StringFormat, needs_validation::Enforcement, pattern::TextPattern};
 
 /// The index of a node in its arena.
 pub(super) type NodeId = usize;
@@ -24,6 +24,7 @@ pub(super) struct SchemaNode {
     /// Whether it may be applied to a value along several paths, which the schema allows for or refers to it from several
     /// places: others are applied as often as the node that leads to them.
     pub(super) is_shared: bool,
+    pub(super) enforcement: Enforcement,
     /// Types of which it accepts every value, and types of which it accepts none, as far as types alone tell it.
     pub(super) accepts: TypeSet,
     pub(super) refuses: TypeSet,

@@ -4,43 +4,37 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::check::{MAX_ERRORS, MAX_PATTERN_NAME, Validation, long_name_mismatch};
-use super::error::{Mismatch, ValidationError, ValuePath, summarize};
+use super::check::{MAX_ERRORS, MAX_PATTERN_NAME, Validation, broken_count, long_name_mismatch};
+use super::error::{Mismatch, Step, ValidationError, path_text, summarize};
 use super::node::{Applicator, NodeId, ObjectRules};
 use super::suggest::nearest;
 
 /// The most names that a message about another name lists.
 const MAX_LISTED: usize = 12;
 
-impl Validation<'_> {
-    pub(super) fn check_object(
-        &mut self,
-        rules: &ObjectRules,
-        map: &Map<String, Value>,
-        path: &ValuePath<'_>,
-        depth: usize,
-    ) -> bool {
-        let mut is_valid = self.check_count(map.len(), rules.min, rules.max, "property", path);
+impl<'a> Validation<'a> {
+    pub(super) fn check_object(&mut self, rules: &'a ObjectRules, map: &'a Map<String, Value>) -> bool {
+        let mut is_valid = self.fail_if(broken_count(map.len(), rules.min, rules.max, "property"));
         for property in &rules.properties {
             if self.fail_fast && !is_valid {
                 return false;
             }
-            let child = ValuePath::Key(path, &property.name);
-            match map.get(&property.name) {
+            let name = property.name.as_str();
+            match map.get(name) {
                 Some(Value::Null) if self.null_is_absent && !property.required => {}
-                Some(value) => is_valid &= self.check(property.schema, value, &child, depth + 1),
-                None if property.required => is_valid = self.fail_missing(property.schema, &child),
+                Some(value) => is_valid &= self.check_at(Step::Key(name), property.schema, value),
+                None if property.required => is_valid = self.fail_missing(property.schema, name),
                 None => {}
             }
         }
         for name in &rules.required {
             if !map.contains_key(name) {
-                is_valid = self.fail(&ValuePath::Key(path, name), || Mismatch::missing("a value".to_owned()));
+                is_valid = self.fail_at(name, || Mismatch::missing("a value".to_owned()));
             }
         }
         for (name, required) in rules.dependent_required.iter().filter(|(name, _)| map.contains_key(name)) {
             for other in required.iter().filter(|other| !map.contains_key(*other)) {
-                is_valid = self.fail(&ValuePath::Key(path, other), || {
+                is_valid = self.fail_at(other, || {
                     Mismatch::new("a value", format!("is missing (required by `{name}`)"))
                 });
             }
@@ -48,25 +42,19 @@ impl Validation<'_> {
         if self.fail_fast && !is_valid {
             return false;
         }
-        is_valid & self.check_names(rules, map, path, depth)
+        is_valid & self.check_names(rules, map)
     }
 
-    fn fail_missing(&mut self, schema: NodeId, path: &ValuePath<'_>) -> bool {
+    fn fail_missing(&mut self, schema: NodeId, name: &'a str) -> bool {
         if self.fail_fast {
             return false;
         }
         let expected = self.describe(schema);
-        self.fail(path, || Mismatch::missing(expected))
+        self.fail_at(name, || Mismatch::missing(expected))
     }
 
     /// Checks `propertyNames`, `patternProperties` and `additionalProperties`.
-    fn check_names(
-        &mut self,
-        rules: &ObjectRules,
-        map: &Map<String, Value>,
-        path: &ValuePath<'_>,
-        depth: usize,
-    ) -> bool {
+    fn check_names(&mut self, rules: &ObjectRules, map: &'a Map<String, Value>) -> bool {
         let properties_only = rules.pattern_properties.is_empty()
             && rules.property_names.is_none()
             && rules.additional_properties.is_none();
@@ -78,33 +66,26 @@ impl Validation<'_> {
             if (self.fail_fast && !is_valid) || self.is_report_full() {
                 return false;
             }
-            let child = ValuePath::Key(path, name);
-            if let Some(names) = rules.property_names {
-                let key = Value::from(name.as_str());
-                if !self.matches(names, &key, &child, depth + 1) {
-                    is_valid = self.fail(path, || {
-                        Mismatch::new("another name", format!("`{name}` is not an allowed name here"))
-                    });
-                }
+            if rules.property_names.is_some_and(|names| !self.allows_name(names, name)) {
+                is_valid = self
+                    .fail(|| Mismatch::new("another name", format!("`{name}` is not an allowed name here")));
             }
             let mut is_known = rules.property(name).is_some();
             if name.len() > MAX_PATTERN_NAME && !rules.pattern_properties.is_empty() {
-                is_valid = self.fail(path, || long_name_mismatch(name));
+                is_valid = self.fail(|| long_name_mismatch(name));
                 continue;
             }
             for (pattern, schema) in &rules.pattern_properties {
                 if pattern.is_match(name) {
                     is_known = true;
-                    is_valid &= self.check(*schema, value, &child, depth + 1);
+                    is_valid &= self.check_at(Step::Key(name), *schema, value);
                 }
             }
             match rules.additional_properties {
                 _ if is_known => {}
-                Some(schema) => {
-                    is_valid &= self.check_additional(schema, rules, map, (name, value), path, depth);
-                }
+                Some(schema) => is_valid &= self.check_additional(schema, rules, map, (name, value)),
                 None if !self.fail_fast && rules.unevaluated_properties.is_none() => {
-                    self.hint(rules, map, name, path, depth);
+                    self.hint(rules, map, name);
                 }
                 None => {}
             }
@@ -112,23 +93,29 @@ impl Validation<'_> {
         is_valid
     }
 
+    /// Whether `propertyNames` allows a name.
+    fn allows_name(&self, names: NodeId, name: &str) -> bool {
+        let name = Value::from(name);
+        let mut validation = Validation::new(self.nodes, false);
+        validation.check_formats = self.check_formats;
+        validation.check(names, &name)
+    }
+
     fn check_additional(
         &mut self,
         schema: NodeId,
         rules: &ObjectRules,
         map: &Map<String, Value>,
-        (name, value): (&str, &Value),
-        path: &ValuePath<'_>,
-        depth: usize,
+        (name, value): (&'a str, &'a Value),
     ) -> bool {
         if !self.nodes.get(schema).is_some_and(|node| node.never) {
-            return self.check(schema, value, &ValuePath::Key(path, name), depth + 1);
+            return self.check_at(Step::Key(name), schema, value);
         }
         // a map whose keys are integers, say, has patterns and no names
         if rules.properties.is_empty()
             && let [(pattern, _)] = rules.pattern_properties.as_slice()
         {
-            return self.fail(path, || {
+            return self.fail(|| {
                 let (key, pattern) = (summarize(&Value::from(name)), pattern.as_str());
                 let what = match pattern {
                     r"^-?\d+$" => "is not an integer".to_owned(),
@@ -138,7 +125,8 @@ impl Validation<'_> {
                 Mismatch::new(format!("keys matching `{pattern}`"), format!("the key {key} {what}"))
             });
         }
-        self.fail(path, || match similar_property(rules, map, name) {
+        let depth = self.path.len();
+        self.fail(|| match similar_property(rules, map, name) {
             Some(similar) => Mismatch::new(format!("`{similar}`"), unknown_name(name, Some(similar), depth)),
             None => {
                 let mut message = unknown_name(name, None, depth);
@@ -154,21 +142,15 @@ impl Validation<'_> {
     }
 
     /// Records an unknown name that is allowed but is probably a misspelt property.
-    fn hint(
-        &mut self,
-        rules: &ObjectRules,
-        map: &Map<String, Value>,
-        name: &str,
-        path: &ValuePath<'_>,
-        depth: usize,
-    ) {
+    fn hint(&mut self, rules: &ObjectRules, map: &Map<String, Value>, name: &str) {
         self.compared_names += 1;
         if self.compared_names > MAX_ERRORS {
             return;
         }
         if let Some(similar) = similar_property(rules, map, name) {
-            let mismatch = Mismatch::new(format!("`{similar}`"), unknown_name(name, Some(similar), depth));
-            self.hints.push(ValidationError::new(path, mismatch));
+            let message = unknown_name(name, Some(similar), self.path.len());
+            let mismatch = Mismatch::new(format!("`{similar}`"), message);
+            self.hints.push(ValidationError::new(path_text(&self.path), mismatch));
         }
     }
 
@@ -177,29 +159,25 @@ impl Validation<'_> {
         &mut self,
         id: NodeId,
         schema: NodeId,
-        value: &Value,
-        map: &Map<String, Value>,
-        path: &ValuePath<'_>,
-        depth: usize,
+        value: &'a Value,
+        map: &'a Map<String, Value>,
     ) -> bool {
         let mut evaluated = HashSet::new();
-        self.collect_evaluated(id, true, (value, map), path, depth, &mut evaluated);
+        self.collect_evaluated(id, true, (value, map), &mut evaluated);
         let no_rules = ObjectRules::default();
         let mut is_valid = true;
         for (name, member) in map.iter().filter(|(name, _)| !evaluated.contains(name.as_str())) {
-            is_valid &= self.check_additional(schema, &no_rules, map, (name, member), path, depth);
+            is_valid &= self.check_additional(schema, &no_rules, map, (name, member));
         }
         is_valid
     }
 
-    fn collect_evaluated<'v>(
+    fn collect_evaluated(
         &mut self,
         id: NodeId,
         is_outermost: bool,
-        (value, map): (&'v Value, &'v Map<String, Value>),
-        path: &ValuePath<'_>,
-        depth: usize,
-        evaluated: &mut HashSet<&'v str>,
+        (value, map): (&'a Value, &'a Map<String, Value>),
+        evaluated: &mut HashSet<&'a str>,
     ) {
         let nodes = self.nodes;
         let Some(node) = nodes.get(id) else { return };
@@ -218,11 +196,11 @@ impl Validation<'_> {
                 Applicator::Ref(id) => applied.push(*id),
                 Applicator::AllOf(ids) => applied.extend(ids),
                 Applicator::AnyOf(of) | Applicator::OneOf(of) => {
-                    applied.extend(of.ids.iter().filter(|id| self.matches(**id, value, path, depth)));
+                    applied.extend(of.ids.iter().filter(|id| self.matches(**id, value)));
                 }
                 Applicator::Not(_) => {}
                 Applicator::If { test, then, otherwise } => {
-                    if self.matches(*test, value, path, depth) {
+                    if self.matches(*test, value) {
                         applied.push(*test);
                         applied.extend(then);
                     } else {
@@ -234,7 +212,7 @@ impl Validation<'_> {
             }
         }
         for id in applied {
-            self.collect_evaluated(id, false, (value, map), path, depth, evaluated);
+            self.collect_evaluated(id, false, (value, map), evaluated);
         }
     }
 }

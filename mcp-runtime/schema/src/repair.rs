@@ -10,7 +10,6 @@ use super::{
     alternatives::{Intended, intended},
     check::{AddressHasher, MAX_PATTERN_NAME, Validation, holds_containers},
     duplicate_keys::has_duplicate_keys,
-    error::ValuePath,
     node::{Applicator, ArrayRules, NodeId, ObjectRules, SchemaNode, TypeSet},
     rewrite::wide_digits,
 };
@@ -184,7 +183,7 @@ impl<'n> Repair<'n> {
         let is_container = text.starts_with(['{', '[']);
         if allowed.contains(TypeSet::STRING) {
             // one of some names, such as those of variants without data
-            let conforms = || Validation::new(self.nodes, false).matches(id, value, &ValuePath::Root, 0);
+            let conforms = || Validation::new(self.nodes, false).matches(id, value);
             if !is_container || node.accepts.contains(TypeSet::STRING) || conforms() {
                 return None;
             }

@@ -10,7 +10,6 @@ use serde::de::{
 use serde_json::{Number, Value};
 
 use super::check::{MAX_PATTERN_NAME, Validation, broken_count};
-use super::error::ValuePath;
 use super::node::{Applicator, Choices, NodeId, ObjectRules, SchemaNode, TypeSet};
 use super::{equality, format::StringFormat};
 
@@ -115,7 +114,7 @@ impl<'n> StreamCheck<'_, 'n> {
         let mut validation = Validation::new(nodes, null_is_absent);
         validation.check_formats = check_formats;
         let is_absent = self.nullable && value.is_null();
-        accept_if(is_absent || validation.check(self.id, value, &ValuePath::Root, 0))
+        accept_if(is_absent || validation.check(self.id, value))
     }
 
     fn check_scalar<E: Error>(
@@ -170,11 +169,11 @@ impl<'de> DeserializeSeed<'de> for StreamCheck<'_, '_> {
 
     fn deserialize<D: Deserializer<'de>>(mut self, deserializer: D) -> Result<(), D::Error> {
         let node = self.follow()?;
+        if node.accepts == TypeSet::ANY {
+            return deserializer.deserialize_ignored_any(IgnoredAny).map(drop);
+        }
         if !self.is_streamed() {
             return deserializer.deserialize_any(AlternativesCheck(self));
-        }
-        if node.is_any() {
-            return deserializer.deserialize_ignored_any(IgnoredAny).map(drop);
         }
         deserializer.deserialize_any(self)
     }

@@ -22,7 +22,7 @@ fn count_separators(json: &str, most: usize) -> usize {
     for block in json.as_bytes().chunks(BLOCK) {
         // a long text has blocks without any
         if memchr::memchr3(b',', b'[', b'{', block).is_some() {
-            count += count_in(block, |byte| (byte == b',') | is_opening(byte));
+            count += count_in(block);
             if count > most {
                 break;
             }
@@ -31,21 +31,13 @@ fn count_separators(json: &str, most: usize) -> usize {
     count
 }
 
-/// How many opening brackets a text has.
-pub(super) fn count_opening(json: &str) -> usize {
-    json.as_bytes().chunks(BLOCK).map(|block| count_in(block, is_opening)).sum()
-}
-
 /// The bytes that are counted at a time.
 const BLOCK: usize = 1024;
 
-fn is_opening(byte: u8) -> bool {
-    // the two brackets differ in this bit
-    byte | 0x20 == b'{'
-}
-
-/// How many bytes of a block are counted. Parts whose count fits into a byte are compiled to vector instructions.
-fn count_in(block: &[u8], is_counted: impl Fn(u8) -> bool) -> usize {
+/// How many commas and opening brackets a block has. Parts whose count fits into a byte are compiled to vector instructions.
+fn count_in(block: &[u8]) -> usize {
+    // the two brackets differ in one bit
+    let is_counted = |byte: u8| (byte == b',') | (byte | 0x20 == b'{');
     let count =
         |part: &[u8]| part.iter().fold(0_u8, |count, byte| count.wrapping_add(is_counted(*byte).into()));
     block.chunks(128).map(|part| usize::from(count(part))).sum()
@@ -240,80 +232,6 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// Where the scalar at a path is in a text.
-pub fn scalar_at(json: &str, path: &str) -> Option<Range<usize>> {
-    let mut search = PathSearch::new(json, path);
-    Tokens::new(json).find_map(|token| match (search.follow(&token), token) {
-        (true, Token::Scalar(range)) => Some(range),
-        _ => None,
-    })
-}
-
-/// A walk over tokens that looks for the values at a path, without the paths of all others.
-struct PathSearch<'a> {
-    json: &'a str,
-    path: &'a str,
-    open: Vec<OpenValue<'a>>,
-}
-
-/// An array or object that a search is in.
-struct OpenValue<'a> {
-    is_object: bool,
-    /// The rest of the path behind this value, if the value is on the path.
-    rest: Option<&'a str>,
-    /// For an array on the path: the index of the item on the path, and the rest of the path behind it.
-    sought: Option<(usize, &'a str)>,
-    index: usize,
-    /// The rest of the path behind the present item or member, if that is on the path.
-    inner: Option<&'a str>,
-}
-
-impl<'a> PathSearch<'a> {
-    fn new(json: &'a str, path: &'a str) -> Self {
-        Self { json, path, open: Vec::new() }
-    }
-
-    /// Follows the walk over the next token; returns whether a value at the path begins with it.
-    fn follow(&mut self, token: &Token) -> bool {
-        let rest = self.open.last().map_or(Some(self.path), |open| open.inner);
-        match token {
-            Token::Scalar(_) => return rest == Some(""),
-            Token::Open { is_object, .. } => {
-                let sought = rest.filter(|_| !is_object).and_then(first_index);
-                let inner = sought.and_then(|(index, inner)| (index == 0).then_some(inner));
-                self.open.push(OpenValue { is_object: *is_object, rest, sought, index: 0, inner });
-                return rest == Some("");
-            }
-            Token::Close { .. } => drop(self.open.pop()),
-            Token::Comma => {
-                if let Some(open) = self.open.last_mut().filter(|open| !open.is_object) {
-                    open.index += 1;
-                    open.inner =
-                        open.sought.and_then(|(index, inner)| (index == open.index).then_some(inner));
-                }
-            }
-            Token::Key { range, is_escaped } => {
-                let (json, is_inside) = (self.json, self.open.len() > 1);
-                if let Some(open) = self.open.last_mut() {
-                    open.inner = open.rest.and_then(|rest| {
-                        // an object in another value is behind a name or an index, which a dot follows
-                        let mut step = String::from(if is_inside { "]" } else { "" });
-                        push_key(&mut step, &decode_key(json, range, *is_escaped));
-                        rest.strip_prefix(step.strip_prefix(']').unwrap_or(&step))
-                    });
-                }
-            }
-        }
-        false
-    }
-}
-
-/// The index that a path begins with, and what follows.
-fn first_index(path: &str) -> Option<(usize, &str)> {
-    let (index, rest) = path.strip_prefix('[')?.split_once(']')?;
-    Some((index.parse().ok()?, rest))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -360,28 +278,9 @@ mod tests {
     }
 
     #[test]
-    fn scalars_are_found_by_path() {
-        let json = r#"{"a":[{"b":1},[2,{"k k":{"":[true]}}]],"ab":{"b":"x"},"\u0061b":3,"c":[[4]]}"#;
-        for (path, text) in [
-            ("a[0].b", "1"),
-            ("a[1][0]", "2"),
-            ("a[1][1][\"k k\"][\"\"][0]", "true"),
-            ("ab.b", "\"x\""),
-            ("ab", "3"),
-            ("c[0][0]", "4"),
-        ] {
-            assert_eq!(scalar_at(json, path).and_then(|range| json.get(range)), Some(text), "{path}");
-        }
-        for path in ["", "a", "a[2]", "a[0]", "a[0].b.c", "b", "ab.", "c[0]", "c[0][1]", "[0]"] {
-            assert_eq!(scalar_at(json, path), None, "{path}");
-        }
-    }
-
-    #[test]
     fn values_are_counted_by_their_separators() {
         let ones = format!("[{}]", vec!["1"; 5000].join(","));
         assert_eq!(count_values(&ones), 5001);
-        assert_eq!(count_opening("[{\"[\":{}}]"), 4);
         assert!(has_more_values(&ones, 4999) && !has_more_values(&ones, 5000));
         let text = format!("{{\"a\":\"{}\"}}", "[,{".repeat(5000));
         assert!(has_more_values(&text, 15_000) && !has_more_values(&text, 15_001));

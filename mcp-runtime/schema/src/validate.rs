@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::attempts::Attempts;
 use super::check::Validation;
 use super::compile::UnsupportedKeyword;
-use super::error::{Mismatch, ValidationError, ValuePath};
+use super::error::{Mismatch, ValidationError};
+use super::needs_validation::accept_enforced;
 use super::node::SchemaNode;
 use super::pattern::link_patterns;
 use super::repair::{Changes, Repair, leads_to_default};
@@ -53,6 +54,16 @@ impl Validator {
     /// As [`compile`](Self::compile).
     pub fn compile_generated(root: &Value) -> Result<Self, UnsupportedKeyword> {
         compile::compile(root).map(Self::of)
+    }
+
+    /// Compiles what decoding into Rust types does not enforce of a schema that is unchanged from schemars; `None` if it enforces
+    /// all of it.
+    ///
+    /// # Errors
+    /// As [`compile`](Self::compile).
+    pub fn compile_unenforced(generated: &Value) -> Result<Option<Self>, UnsupportedKeyword> {
+        let mut nodes = compile::compile(generated)?;
+        Ok(accept_enforced(&mut nodes).then(|| Self::of(nodes)))
     }
 
     /// Of a compiled schema.
@@ -151,7 +162,7 @@ impl Validator {
         }
         let value: Value = serde_json::from_str(json).map_err(|error| {
             let mismatch = Mismatch::new("JSON", format!("is not valid JSON: {error}"));
-            vec![ValidationError::new(&ValuePath::Root, mismatch)]
+            vec![ValidationError::new(String::new(), mismatch)]
         })?;
         // what was refused as a text most probably does not conform
         let errors = if rules.is_some() { self.errors(&value) } else { self.validate(&value) };

@@ -36,7 +36,7 @@ use crate::{
     },
     schema::{
         Place, ValidationError, Validator, count_values, duplicate_keys, has_duplicate_keys, locate,
-        member_path, scalar_at, truncate, without_position,
+        member_path, truncate, without_position,
     },
 };
 
@@ -712,7 +712,7 @@ impl ValueError {
         error: &serde_json::Error,
         decode: fn(&str) -> Option<serde_json::Error>,
     ) -> Self {
-        let Place { mut path, mut value } = locate(json, error, &decode);
+        let Place { mut path, mut value, start } = locate(json, error, &decode);
         let text = without_position(error);
         // what is read into a buffer is refused where its reader has got to, which may be at the tag
         if value.as_deref().is_some_and(|value| !is_about(&text, value))
@@ -723,7 +723,7 @@ impl ValueError {
         }
         let message = value
             .as_deref()
-            .and_then(|number| wide_integer_error(json, &path, number, &text, decode))
+            .and_then(|number| wide_integer_error(json, start, number, &text, decode))
             .or_else(|| key_error(&path, value.as_deref(), &text))
             .unwrap_or_else(|| refusal(value.as_deref(), text));
         Self { path, message, is_whole_object: value.is_none() }
@@ -817,11 +817,11 @@ fn key_error(path: &str, value: Option<&str>, message: &str) -> Option<String> {
     number_out_of_range(message).filter(|_| is_of_key).map(|error| format!("the key {error}"))
 }
 
-/// Why a `number` is not in an integer type of 128 bits. `serde_json` reads the digits of those as they are: it names no type,
+/// Why the `number` that begins at `start` is not in an integer type of 128 bits. `serde_json` reads the digits of those as they are: it names no type,
 /// and a fraction or an exponent is to it the beginning of something that is not JSON. So the type is told by what it takes.
 fn wide_integer_error(
     json: &str,
-    path: &str,
+    start: usize,
     number: &str,
     message: &str,
     decode: fn(&str) -> Option<serde_json::Error>,
@@ -831,7 +831,6 @@ fn wide_integer_error(
     if !is_of_digits || !number.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
         return None;
     }
-    let start = scalar_at(json, path)?.start;
     let is_accepted = |number: &str| {
         let text = format!("{}{number}", json.get(..start).unwrap_or_default());
         decode(&text).is_none_or(|error| error.is_eof())

@@ -22,7 +22,7 @@ use crate::{
         protocol::Revision,
         server::Entry,
     },
-    schema::{Validator, flat_root, needs_validation, without_enforced},
+    schema::{Validator, flat_root},
 };
 
 /// A tool as the server offers it.
@@ -161,12 +161,13 @@ impl ToolEntry {
         let (schema, output) = (schemas.map_err(error)?, output.map_err(error)?);
         let InputSchema { published, accepted, unenforced, .. } = &schema;
         // decoding a struct that is the whole object ignores members that `strict` refuses
-        let input_validator = if needs_validation(unenforced) || (spec.strict && has_flatten(args)) {
-            let checked = without_enforced(accepted.as_ref().unwrap_or(published), unenforced);
-            Some(Validator::compile_generated(&checked).map_err(|e| error(e.to_string()))?.null_is_absent())
+        let input_validator = if spec.strict && has_flatten(args) {
+            Validator::compile_generated(accepted.as_ref().unwrap_or(published)).map(Some)
         } else {
-            None
+            Validator::compile_unenforced(unenforced)
         };
+        let input_validator =
+            input_validator.map_err(|e| error(e.to_string()))?.map(Validator::null_is_absent);
         let flat = if has_flatten(args) { flat_root(published) } else { None };
         let mut input = ToolInput::from_parameters(spec.item.name.clone(), schema);
         input.noun = spec.noun();

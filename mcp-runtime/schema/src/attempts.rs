@@ -53,17 +53,6 @@ struct Costs {
     scalar_refusals: usize,
 }
 
-/// How a node is decoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// In place, as far as the node alone decides.
-    Plain,
-    /// A field tells the variant: the value is read into a buffer, which is moved.
-    Tagged,
-    /// Each variant is tried on a copy, or fields beside others are.
-    Copied,
-}
-
 impl Attempts {
     /// The alternatives of a compiled schema; `None` unless one contains others.
     pub(super) fn of(nodes: Arc<[SchemaNode]>) -> Option<Self> {
@@ -75,8 +64,8 @@ impl Attempts {
             .filter_map(|property| Some((property.name.clone(), analysis.costs(property.schema)?)))
             .collect();
         // else its members are decoded one by one
-        let is_whole = analysis.kind(0) == Kind::Copied
-            || nodes.first().is_some_and(|node| !node.applicators.is_empty());
+        let is_whole =
+            nodes.first().is_some_and(|node| is_copied(&nodes, node) || !node.applicators.is_empty());
         let root = analysis.costs(0).filter(|_| is_whole);
         (root.is_some() || !properties.is_empty()).then_some(Self { nodes, root, properties })
     }
@@ -160,23 +149,20 @@ impl Attempts {
 /// What the nodes of a schema tell about decoding.
 struct Analysis<'n> {
     nodes: &'n [SchemaNode],
-    kinds: Vec<Kind>,
-    /// Of each node, whether a value of it, or one in that, may be copied: others are read once.
-    copies: Vec<bool>,
+    /// Of each node, whether a value of it, or one in that, is copied: others are read once.
+    leads_to_copied: Vec<bool>,
 }
 
 impl<'n> Analysis<'n> {
     fn of(nodes: &'n [SchemaNode]) -> Self {
-        let kinds = nodes.iter().map(|node| kind(nodes, node)).collect();
-        let mut analysis = Self { nodes, kinds, copies: Vec::new() };
-        let is_copied =
-            |id: NodeId| analysis.reached(id).into_iter().any(|id| analysis.kind(id) == Kind::Copied);
-        analysis.copies = (0..nodes.len()).map(is_copied).collect();
+        let mut analysis = Self { nodes, leads_to_copied: Vec::new() };
+        let leads = |id: NodeId| analysis.reached(id).into_iter().any(|id| analysis.is_copied(id));
+        analysis.leads_to_copied = (0..nodes.len()).map(leads).collect();
         analysis
     }
 
-    fn kind(&self, id: NodeId) -> Kind {
-        self.kinds.get(id).copied().unwrap_or(Kind::Plain)
+    fn is_copied(&self, id: NodeId) -> bool {
+        self.nodes.get(id).is_some_and(|node| is_copied(self.nodes, node))
     }
 
     /// The nodes of a value of this node, this one first, and of what is in it. It is listed again if it contains its like.
@@ -194,21 +180,23 @@ impl<'n> Analysis<'n> {
         reached
     }
 
-    /// Whether a value in one of this node may be read into a buffer again. Objects that contain their like are, if one of their
-    /// fields is flattened, which their schema does not tell.
-    fn contains_copied(&self, id: NodeId) -> bool {
+    /// Whether a value in one of this node is read into a buffer again. An object that contains its like may be, if one of its
+    /// fields is flattened, which its schema does not tell.
+    fn contains_buffered(&self, id: NodeId) -> bool {
         self.reached(id).into_iter().skip(1).any(|id| {
-            let has_fields = self.nodes.get(id).is_some_and(|node| node.object.is_some());
-            let is_recursive = || has_fields && self.reached(id).into_iter().skip(1).any(|inner| inner == id);
-            self.kind(id) != Kind::Plain || is_recursive()
+            let Some(node) = self.nodes.get(id) else { return false };
+            let contains_itself = || self.reached(id).into_iter().skip(1).any(|inner| inner == id);
+            is_copied(self.nodes, node)
+                || !are_named(self.nodes, &alternatives(self.nodes, node))
+                || (node.object.is_some() && contains_itself())
         })
     }
 
     /// What a node costs; `None` unless there are alternatives in its alternatives.
     fn costs(&self, id: NodeId) -> Option<Costs> {
         let mut copied = self.reached(id);
-        copied.retain(|id| self.kind(*id) == Kind::Copied);
-        if !copied.iter().any(|id| self.contains_copied(*id)) {
+        copied.retain(|id| self.is_copied(*id));
+        if !copied.iter().any(|id| self.contains_buffered(*id)) {
             return None;
         }
         let reached = self.reached(id);
@@ -219,21 +207,19 @@ impl<'n> Analysis<'n> {
         names.dedup();
         // any other name
         names.push("");
-        let is_copied = |id: NodeId| self.copies.get(id) == Some(&true);
+        let leads = |id: NodeId| self.leads_to_copied.get(id) == Some(&true);
         let mut costs =
             Costs { id, object_readers: 1, array_readers: 1, readers: 1, refusals: 0, scalar_refusals: 0 };
         for id in copied {
             for name in &names {
                 let member = |node: &SchemaNode| self.member(node, name);
-                let again = self.readers(id, &|node| member(node).is_some_and(is_copied));
+                let again = self.readers(id, &|node| member(node).is_some_and(leads));
                 costs.object_readers = costs.object_readers.max(again);
                 costs.readers = costs.readers.max(self.readers(id, &|node| member(node).is_some()));
             }
             let items = |node: &SchemaNode| {
                 let rules = node.array.as_deref();
-                rules.is_some_and(|rules| {
-                    rules.prefix_items.iter().chain(&rules.items).any(|id| is_copied(*id))
-                })
+                rules.is_some_and(|rules| rules.prefix_items.iter().chain(&rules.items).any(|id| leads(*id)))
             };
             costs.array_readers = costs.array_readers.max(self.readers(id, &items));
             let attempts = self.readers(id, &|node| node.applicators.is_empty());
@@ -292,19 +278,15 @@ fn are_named(nodes: &[SchemaNode], ids: &[NodeId]) -> bool {
     })
 }
 
-fn kind(nodes: &[SchemaNode], node: &SchemaNode) -> Kind {
+/// Whether each variant is tried on a copy of the value, or fields beside the alternatives of a flattened field or beside a map
+/// of all others are copied. Where a field tells the variant, the value is read into a buffer, which is moved.
+fn is_copied(nodes: &[SchemaNode], node: &SchemaNode) -> bool {
     let alternatives = alternatives(nodes, node);
     let rules = node.object.as_deref().filter(|rules| !rules.properties.is_empty());
     let other = rules.and_then(|rules| nodes.get(rules.additional_properties?));
     let has_others = other.is_some_and(|node| !node.never && !node.is_any());
-    // fields beside the alternatives of a flattened field, or beside a map of all others
-    if has_others || (rules.is_some() && !alternatives.is_empty()) {
-        return Kind::Copied;
-    }
-    if are_named(nodes, &alternatives) {
-        return Kind::Plain;
-    }
-    if is_tagged(nodes, &alternatives) { Kind::Tagged } else { Kind::Copied }
+    let is_untold = !are_named(nodes, &alternatives) && !is_tagged(nodes, &alternatives);
+    has_others || is_untold || (rules.is_some() && !alternatives.is_empty())
 }
 
 /// Whether a type accepts a value, as far as its schema tells it.
@@ -391,13 +373,11 @@ impl Count<'_> {
             Value::Object(members) => {
                 self.spend(CONTAINER);
                 let Some(rules) = node.object.as_deref() else { return acceptance };
+                // the one that is refused may be the last one of the text
                 for (name, member) in members {
                     let property = rules.property(name).map(|(_, property)| property.schema);
                     if let Some(id) = property.or(rules.additional_properties) {
                         acceptance = acceptance.min(self.read(id, member));
-                    }
-                    if acceptance == Acceptance::Refused {
-                        return acceptance;
                     }
                 }
                 let is_present = |name: &String| members.contains_key(name);
@@ -492,6 +472,8 @@ mod tests {
         assert!(exceed(&schema, &late(",\"two\":1", 20), 1_000_000));
         assert!(exceed(&schema, &late("", 120), 1_000_000));
         assert!(!exceed(&schema, &late(",\"two\":1", 8), 100_000));
+        // the last member may be the one that is refused
+        assert!(exceed(&schema, &late(",\"one\":\"\"", 20), 1_000_000));
         // the first variant is right
         assert!(!exceed(&schema, &late(",\"one\":1", 100), 100_000));
         let optional =

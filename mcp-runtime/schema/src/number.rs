@@ -9,40 +9,26 @@ pub(super) fn compare(a: &Number, b: &Number) -> Ordering {
     if let (Some(a), Some(b)) = (a.as_i64(), b.as_i64()) {
         return a.cmp(&b);
     }
-    match (integer(a), integer(b)) {
-        (Some(a), Some(b)) => a.cmp(&b),
-        (Some(a), None) => compare_mixed(a, float(b)),
-        (None, Some(b)) => compare_mixed(b, float(a)).reverse(),
-        (None, None) => float(a).total_cmp(&float(b)),
-    }
+    let ((a, a_rest), (b, b_rest)) = (parts(a), parts(b));
+    a.cmp(&b).then_with(|| a_rest.total_cmp(&b_rest))
 }
 
-fn integer(number: &Number) -> Option<i128> {
+/// The integral part of a number, and what is left of it: equal numbers have equal parts, and their order is that of the parts.
+pub(super) fn parts(number: &Number) -> (i128, f64) {
     let whole = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+    if let Some(whole) = whole {
+        return (whole, 0.0);
+    }
+    let float = float(number);
+    // beyond the range of integers, the conversion saturates
+    let whole = float as i128;
+    let is_saturated = matches!(whole, i128::MIN | i128::MAX);
     // -0.0 equals 0
-    whole.or_else(|| (number.as_f64() == Some(0.0)).then_some(0))
+    (whole, if is_saturated { float } else { float.fract() + 0.0 })
 }
 
 fn float(number: &Number) -> f64 {
     number.as_f64().unwrap_or(f64::NAN)
-}
-
-fn compare_mixed(whole: i128, float: f64) -> Ordering {
-    // most are small
-    if let Ok(small) = i32::try_from(whole)
-        && let Some(order) = f64::from(small).partial_cmp(&float)
-    {
-        return order;
-    }
-    // integers of JSON are within ±2^64, where the integral part of a float is exact
-    const LIMIT: f64 = 36_893_488_147_419_103_232.0;
-    if float >= LIMIT {
-        return Ordering::Less;
-    }
-    if float <= -LIMIT {
-        return Ordering::Greater;
-    }
-    whole.cmp(&(float.trunc() as i128)).then_with(|| 0.0_f64.total_cmp(&(float.fract() + 0.0)))
 }
 
 /// Whether a number is an integer by value: `30.0` is.

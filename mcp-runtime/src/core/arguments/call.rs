@@ -32,11 +32,10 @@ use crate::{
         error::{Failure, ToolError},
         item_output::ItemOutput,
         maybe_ready::MaybeReady,
-        sort::sort_by,
     },
     schema::{
-        Place, ValidationError, Validator, count_values, duplicate_keys, has_duplicate_keys, locate,
-        member_path, truncate, without_position,
+        Place, ValidationError, Validator, duplicate_keys, has_duplicate_keys, locate, truncate,
+        without_position,
     },
 };
 
@@ -151,7 +150,7 @@ fn repair_and_call<R: 'static>(
     }
     let was_tried = check_error.is_none();
     let was_filled = check_error.as_ref().is_none_or(|error| !error.is_unreadable);
-    let repair = parts.repair(refused.values, check_error)?;
+    let repair = parts.repair(check_error)?;
     let mut values = Vec::new();
     let (is_filled, arguments) = match &repair.text {
         Cow::Borrowed(_) => (was_filled, refused),
@@ -333,73 +332,34 @@ impl<'a> CallParts<'a> {
     ///
     /// # Errors
     /// They may take too long to decode.
-    fn repair(
-        &self,
-        refused: &[Option<RawArgument<'_>>],
-        check_error: Option<CheckError>,
-    ) -> Result<Repair<'a>, Failure> {
+    fn repair(&self, check_error: Option<CheckError>) -> Result<Repair<'a>, Failure> {
         let (Input::Json(text), Some(tool)) = (self.input, self.tool) else {
             return Err(Failure::Arguments("invalid arguments".into()));
         };
         // without an error the handler refused them, after the validator accepted them
         let was_accepted = check_error.is_none();
-        let CheckError { has_duplicates, is_unreadable, is_refused } = check_error.unwrap_or_default();
+        let CheckError { has_duplicates, is_refused, .. } = check_error.unwrap_or_default();
         let verdict = (was_accepted || is_refused).then_some(was_accepted);
         let duplicates = if has_duplicates { duplicate_keys(text) } else { Vec::new() };
-        let repaired = if tool.repairs_all(text) {
-            report::repair(tool, text, self.strict)
-        } else if is_unreadable || has_flatten(self.args) {
-            Ok((None, self.violations(text, verdict)))
-        } else {
-            self.repair_smallest(tool, refused, tool.max_repaired(text.len()), verdict)
-        };
-        let (repaired, violations, unreadable) = match repaired {
-            Ok((None, violations)) => (Cow::Borrowed(text), violations, None),
-            Ok((Some(repaired), violations)) => {
-                // a former text may be values now
-                tool.check_attempts(&repaired)?;
-                (Cow::Owned(repaired), violations, None)
+        let (text, violations, unreadable) = match tool.repair(text, self.strict) {
+            Ok(repaired) => {
+                let changed = repaired.changed();
+                let verdict = verdict.filter(|_| changed.is_none());
+                let (are_all, mut violations) = (repaired.are_all(), repaired.violations);
+                let text = changed.map_or(Cow::Borrowed(text), Cow::Owned);
+                if !are_all && violations.is_empty() {
+                    violations = self.violations(&text, verdict);
+                }
+                if let Cow::Owned(changed) = &text {
+                    // a former text may be values now
+                    tool.check_attempts(changed)?;
+                }
+                (text, violations, None)
             }
             Err(error) => (Cow::Borrowed(text), Vec::new(), Some(error)),
         };
         let unknown = OnceCell::new();
-        Ok(Repair { tool, text: repaired, duplicates, violations, unreadable, unknown })
-    }
-
-    /// As [`report::repair`], if all arguments together have too many values for that: those with most of them are left as
-    /// they are. `verdict` is whether the validator accepts all as they are, if it was asked.
-    fn repair_smallest(
-        &self,
-        tool: &ToolInput,
-        values: &[Option<RawArgument<'_>>],
-        most: usize,
-        verdict: Option<bool>,
-    ) -> Result<(Option<String>, Vec<ValidationError>), serde_json::Error> {
-        let mut members: Vec<(usize, &str, &str)> = Vec::new();
-        for (arg, value) in self.args.iter().zip(values) {
-            if let Some(RawArgument::Json(json)) = value {
-                members.push((count_values(json), arg.name(), json));
-            }
-        }
-        sort_by(&mut members, |(one, ..), (other, ..)| one.cmp(other));
-        let mut sum = 0;
-        let exceeds = |(count, ..): &(usize, &str, &str)| {
-            sum += count;
-            sum > most
-        };
-        let small = members.iter().position(exceeds).unwrap_or(members.len());
-        let (small, large) = members.split_at(small);
-        let (repaired, mut found) = report::repair(tool, &object_text(small), self.strict)?;
-        let is_left_out = |path: &str| large.iter().any(|(_, name, _)| path == member_path(name));
-        found.retain(|violation| !is_left_out(&violation.path));
-        let repaired = repaired.map(|repaired| join_objects(&repaired, &object_text(large)));
-        if found.is_empty() {
-            found = match &repaired {
-                Some(repaired) => self.violations(repaired, None),
-                None => self.violations(&join_objects(&object_text(small), &object_text(large)), verdict),
-            };
-        }
-        Ok((repaired, found))
+        Ok(Repair { tool, text, duplicates, violations, unreadable, unknown })
     }
 
     /// The violations of the keywords that decoding does not enforce, in a text that the validator is known to accept or to
@@ -424,29 +384,6 @@ impl<'a> CallParts<'a> {
         let known = |key: &str| args.iter().any(|arg| arg.name() == key);
         object_keys(text).into_iter().filter(|key| !known(key)).collect()
     }
-}
-
-/// An object with these members, of which each has a number of values, a name and a text.
-fn object_text(members: &[(usize, &str, &str)]) -> String {
-    let mut text = String::from("{");
-    for (_, name, json) in members {
-        if text.len() > 1 {
-            text.push(',');
-        }
-        text.push_str(&Value::from(*name).to_string());
-        text.push(':');
-        text.push_str(json);
-    }
-    text.push('}');
-    text
-}
-
-/// The text of an object with the members of two.
-fn join_objects(one: &str, other: &str) -> String {
-    let inner = |object: &str| object.get(1..object.len().saturating_sub(1)).unwrap_or_default().to_owned();
-    let (one, other) = (inner(one), inner(other));
-    let comma = if one.is_empty() || other.is_empty() { "" } else { "," };
-    format!("{{{one}{comma}{other}}}")
 }
 
 /// The arguments that a client sent.

@@ -1,7 +1,9 @@
 //! Repair and report of rejected arguments: harmless mistakes are repaired, else one report names everything that is
 //! invalid.
 
-use serde_json::{Map, Value};
+use std::{borrow::Cow, collections::BTreeMap};
+
+use serde_json::{Value, value::RawValue};
 
 use super::{
     arg::AnyArg,
@@ -9,10 +11,11 @@ use super::{
     rule_fn::BrokenRule,
 };
 use crate::{
-    core::{error::Failure, tool::InputSchema},
+    core::{error::Failure, sort::sort_by, tool::InputSchema},
     schema::{
-        Attempts, ValidationError, Validator, consists_of_more_values, duplicate_keys, has_duplicate_keys,
-        has_more_values, member_path, nearest, rewrite, signature, truncate, without_position,
+        Attempts, ValidationError, Validator, consists_of_more_values, count_values, duplicate_keys,
+        has_duplicate_keys, has_more_values, member_path, nearest, rewrite, signature, truncate,
+        without_position,
     },
 };
 
@@ -164,14 +167,14 @@ impl ToolInput {
 
     /// The most values of which arguments of some bytes may consist to be repaired as a whole. A text of any length is one
     /// value.
-    pub(super) fn max_repaired(&self, bytes: usize) -> usize {
+    fn max_repaired(&self, bytes: usize) -> usize {
         let most = MAX_REPAIRED + bytes / BYTES_PER_REPAIRED;
         // where each value may have several forms, to find the intended one takes longer than to decode it
         if self.attempts.is_some() { most / 4 } else { most }
     }
 
     /// Whether arguments are repaired as a whole.
-    pub(super) fn repairs_all(&self, arguments: &str) -> bool {
+    fn repairs_all(&self, arguments: &str) -> bool {
         let (bytes, most) = (arguments.len(), self.max_repaired(arguments.len()));
         bytes <= most || !has_more_values(arguments, most)
     }
@@ -188,14 +191,10 @@ impl ToolInput {
         let Some(validator) = &self.validator else { return Ok(arguments) };
         let has_duplicates = has_duplicate_keys(text);
         if has_duplicates || !validator.is_valid(&arguments) {
-            let large = if self.repairs_all(text) {
-                Map::new()
-            } else {
-                take_large(&mut arguments, self.max_repaired(text.len()))
-            };
-            validator.repair(&mut arguments, strict);
-            if let Some(members) = arguments.as_object_mut() {
-                members.extend(large);
+            let repaired =
+                self.repair(text, strict).map_err(|error| report(&[unreadable_message(&error)]))?;
+            if let (Some(members), Value::Object(repaired)) = (arguments.as_object_mut(), repaired.value) {
+                members.extend(repaired);
             }
             let duplicates = if has_duplicates { duplicate_keys(text) } else { Vec::new() };
             let violations = validator.errors(&arguments);
@@ -204,11 +203,56 @@ impl ToolInput {
                     duplicates.iter().chain(&violations).map(ToString::to_string).collect();
                 return Err(report(&errors));
             }
-        } else if may_have_float(text) && has_float(&arguments) {
+        } else if may_have_float(text) {
             validator.repair(&mut arguments, true);
         }
         validator.add_defaults(&mut arguments).map_err(|error| report(&[error]))?;
         Ok(arguments)
+    }
+
+    /// The arguments after harmless mistakes in them are repaired. Of too many values, those of the members that have most of
+    /// them are left as they are.
+    ///
+    /// # Errors
+    /// The text holds something that no value can represent: half a surrogate pair, a number beyond all types.
+    pub(super) fn repair<'t>(
+        &self,
+        text: &'t str,
+        strict: bool,
+    ) -> Result<RepairedArguments<'t>, serde_json::Error> {
+        if self.repairs_all(text) {
+            return self.repair_all(Cow::Borrowed(text), strict);
+        }
+        let members: BTreeMap<String, &RawValue> = serde_json::from_str(text)?;
+        let mut members: Vec<(usize, &str, &str)> = members
+            .iter()
+            .map(|(name, json)| (count_values(json.get()), name.as_str(), json.get()))
+            .collect();
+        sort_by(&mut members, |(one, ..), (other, ..)| one.cmp(other));
+        let mut sum = 0;
+        let exceeds = |(count, ..): &(usize, &str, &str)| {
+            sum += count;
+            sum > self.max_repaired(text.len())
+        };
+        let small = members.iter().position(exceeds).unwrap_or(members.len());
+        let (small, large) = members.split_at(small);
+        let mut repaired = self.repair_all(Cow::Owned(object_text(small)), strict)?;
+        let is_left_out = |path: &str| large.iter().any(|(_, name, _)| path == member_path(name));
+        repaired.violations.retain(|violation| !is_left_out(&violation.path));
+        repaired.rest = Some(object_text(large));
+        Ok(repaired)
+    }
+
+    fn repair_all<'t>(
+        &self,
+        text: Cow<'t, str>,
+        strict: bool,
+    ) -> Result<RepairedArguments<'t>, serde_json::Error> {
+        let mut value: Value = serde_json::from_str(&text)?;
+        let has_changed =
+            self.validator.as_ref().is_some_and(|validator| validator.repair(&mut value, strict));
+        let violations = self.errors(&value);
+        Ok(RepairedArguments { text, value, has_changed, rest: None, violations })
     }
 
     /// The errors of arguments, in which names that clients do not see are not suggested.
@@ -241,19 +285,47 @@ impl ToolInput {
     }
 }
 
-/// The arguments with harmless mistakes repaired, unless there are none, and the violations that remain.
-///
-/// # Errors
-/// The text holds something that no value can represent: half a surrogate pair, a number beyond all types.
-pub(super) fn repair(
-    tool: &ToolInput,
-    text: &str,
-    strict: bool,
-) -> Result<(Option<String>, Vec<ValidationError>), serde_json::Error> {
-    let mut value: Value = serde_json::from_str(text)?;
-    let changed = tool.validator.as_ref().is_some_and(|validator| validator.repair(&mut value, strict));
-    let errors = tool.errors(&value);
-    Ok((changed.then(|| rewrite(text, &value)), errors))
+/// Arguments after harmless mistakes in them were repaired.
+pub(super) struct RepairedArguments<'t> {
+    /// The text that was looked at ..
+    text: Cow<'t, str>,
+    /// .. and what it has become.
+    value: Value,
+    has_changed: bool,
+    /// An object of the members that were left as they are.
+    rest: Option<String>,
+    /// What remains wrong in those that were looked at.
+    pub(super) violations: Vec<ValidationError>,
+}
+
+impl RepairedArguments<'_> {
+    /// Whether all members were looked at.
+    pub(super) fn are_all(&self) -> bool {
+        self.rest.is_none()
+    }
+
+    /// The text of all, if it has changed.
+    pub(super) fn changed(&self) -> Option<String> {
+        let text = self.has_changed.then(|| rewrite(&self.text, &self.value))?;
+        Some(match &self.rest {
+            Some(rest) => join_objects(&text, rest),
+            None => text,
+        })
+    }
+}
+
+/// An object with these members, of which each has a number of values, a name and a text.
+fn object_text(members: &[(usize, &str, &str)]) -> String {
+    let members = members.iter().map(|(_, name, json)| format!("{}:{json}", Value::from(*name)));
+    format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+}
+
+/// The text of an object with the members of two.
+fn join_objects(one: &str, other: &str) -> String {
+    let inner = |object: &str| object.get(1..object.len().saturating_sub(1)).unwrap_or_default().to_owned();
+    let (one, other) = (inner(one), inner(other));
+    let comma = if one.is_empty() || other.is_empty() { "" } else { "," };
+    format!("{{{one}{comma}{other}}}")
 }
 
 /// The line of a report for arguments that cannot be parsed.
@@ -430,42 +502,4 @@ fn may_have_float(json: &str) -> bool {
     let json = json.as_bytes();
     let follows_digit = |at: usize| at > 0 && json.get(at - 1).is_some_and(u8::is_ascii_digit);
     memchr::memchr3_iter(b'.', b'e', b'E', json).any(follows_digit)
-}
-
-fn has_float(value: &Value) -> bool {
-    match value {
-        Value::Number(number) => number.is_f64(),
-        Value::Array(items) => items.iter().any(has_float),
-        Value::Object(members) => members.values().any(has_float),
-        Value::Null | Value::Bool(_) | Value::String(_) => false,
-    }
-}
-
-/// Takes members away, so that those which stay have at most this many values.
-fn take_large(arguments: &mut Value, most: usize) -> Map<String, Value> {
-    let Some(members) = arguments.as_object_mut() else { return Map::new() };
-    let mut remaining = most;
-    let (small, large) = std::mem::take(members).into_iter().partition(|(_, value)| {
-        let size = size_up_to(value, (most / 8).min(remaining) + 1);
-        let stays = size <= (most / 8).min(remaining);
-        remaining -= if stays { size } else { 0 };
-        stays
-    });
-    *members = small;
-    large
-}
-
-/// How many values a value consists of, or `limit` if there are more.
-fn size_up_to(value: &Value, limit: usize) -> usize {
-    let mut size = 1;
-    let mut add = |value: &Value| {
-        size += size_up_to(value, limit.saturating_sub(size));
-        size < limit
-    };
-    match value {
-        Value::Array(items) => items.iter().all(&mut add),
-        Value::Object(members) => members.values().all(&mut add),
-        _ => true,
-    };
-    size.min(limit)
 }

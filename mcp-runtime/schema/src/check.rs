@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Number, Value};
 
-use super::error::{Mismatch, Step, ValidationError, path_text, summarize, truncate};
+use super::error::{Mismatch, PathStep, ValidationError, path_text, summarize, truncate};
 use super::node::{
     Applicator, ArrayRules, Choices, Contains, NodeId, NumberRules, SchemaNode, StringRules, TypeSet,
 };
@@ -74,7 +74,7 @@ pub(super) struct Validation<'a> {
     /// Stop at the first error, and record none.
     pub(super) fail_fast: bool,
     /// The steps from the root to the present value.
-    pub(super) path: Vec<Step<'a>>,
+    pub(super) path: Vec<PathStep<'a>>,
     /// How many arrays and objects with others in them have been checked against nodes that are shared.
     steps: usize,
     /// Results by node and address of the value, once there were many steps: a value inside of alternatives, or of several
@@ -163,7 +163,7 @@ impl<'a> Validation<'a> {
 
     /// As [`fail`](Self::fail), at a member.
     pub(super) fn fail_at(&mut self, name: &'a str, mismatch: impl FnOnce() -> Mismatch) -> bool {
-        self.path.push(Step::Key(name));
+        self.path.push(PathStep::Key(name));
         self.fail(mismatch);
         self.path.pop();
         false
@@ -175,7 +175,7 @@ impl<'a> Validation<'a> {
     }
 
     /// Checks a member or an item against a node.
-    pub(super) fn check_at(&mut self, step: Step<'a>, id: NodeId, value: &'a Value) -> bool {
+    pub(super) fn check_at(&mut self, step: PathStep<'a>, id: NodeId, value: &'a Value) -> bool {
         self.path.push(step);
         let result = self.check(id, value);
         self.path.pop();
@@ -348,14 +348,14 @@ impl<'a> Validation<'a> {
                 return false;
             }
             if let Some(schema) = rules.prefix_items.get(index).copied().or(rules.items) {
-                is_valid &= self.check_at(Step::Index(index), schema, item);
+                is_valid &= self.check_at(PathStep::Index(index), schema, item);
             }
         }
         if let Some(contains) = &rules.contains {
             let fail_fast = std::mem::replace(&mut self.fail_fast, true);
             let mut count: u64 = 0;
             for (index, item) in items.iter().enumerate() {
-                count += u64::from(self.check_at(Step::Index(index), contains.schema, item));
+                count += u64::from(self.check_at(PathStep::Index(index), contains.schema, item));
             }
             self.fail_fast = fail_fast;
             if count < contains.min || contains.max.is_some_and(|max| count > max) {

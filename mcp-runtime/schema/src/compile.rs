@@ -8,10 +8,7 @@ use serde_json::{Map, Number, Value};
 use super::alternatives::settle_alternatives;
 use super::format::StringFormat;
 use super::needs_validation::enforcement;
-use super::node::{
-    Alternatives, Applicator, ArrayRules, Choices, Contains, NodeId, NumberRules, ObjectRules, Property,
-    SchemaNode, StringRules, TypeSet,
-};
+use super::node::{Alternatives, Applicator, Choices, Contains, NodeId, Property, SchemaNode, TypeSet};
 use super::pattern::TextPattern;
 use super::{equality, walk};
 
@@ -48,30 +45,9 @@ impl std::error::Error for UnsupportedKeyword {}
 /// The dialect that is enforced.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// Keywords that are not assertions; in 2020-12, `format` is one of them.
-const ANNOTATIONS: [&str; 18] = [
-    "title",
-    "description",
-    "default",
-    "examples",
-    "deprecated",
-    "readOnly",
-    "writeOnly",
-    "format",
-    "contentEncoding",
-    "contentMediaType",
-    "contentSchema",
-    "$comment",
-    "$schema",
-    "$vocabulary",
-    "$anchor",
-    "$defs",
-    "definitions",
-    "$id",
-];
-
-/// The error of an annotation's value: a client that reads the schema may refuse the whole list for it.
-fn annotation_error(keyword: &str, value: &Value) -> Option<String> {
+/// Whether the value of a keyword that is not an assertion is right: a client that reads the schema may refuse the whole list
+/// for it. `None` if the keyword is an assertion, or not known.
+fn check_annotation(keyword: &str, value: &Value) -> Option<Result<(), String>> {
     let (is_right, expected) = match keyword {
         "title" | "description" | "format" | "contentEncoding" | "contentMediaType" | "$comment"
         | "$anchor" | "$id" => (value.is_string(), "a string"),
@@ -81,12 +57,15 @@ fn annotation_error(keyword: &str, value: &Value) -> Option<String> {
         "$defs" | "definitions" | "$vocabulary" => (value.is_object(), "an object"),
         "$schema" => {
             let is_dialect = value.as_str().is_some_and(|name| name.trim_end_matches('#') == DIALECT);
-            let reason = format!("the dialect {value} is not 2020-12");
-            return (!is_dialect).then_some(reason);
+            return Some(
+                is_dialect.then_some(()).ok_or_else(|| format!("the dialect {value} is not 2020-12")),
+            );
         }
+        "default" => (true, ""),
+        _ if keyword.starts_with("x-") => (true, ""),
         _ => return None,
     };
-    (!is_right).then(|| format!("its value is not {expected}"))
+    Some(is_right.then_some(()).ok_or_else(|| format!("its value is not {expected}")))
 }
 
 type CompileResult<T> = Result<T, UnsupportedKeyword>;
@@ -329,10 +308,6 @@ impl Subschema<'_> {
         TextPattern::linked(pattern)
             .or_else(|error| self.unsupported(keyword, format!("`{pattern}`: {error}")))
     }
-
-    fn has(&self, keywords: &[&str]) -> bool {
-        keywords.iter().any(|keyword| self.map.contains_key(*keyword))
-    }
 }
 
 impl Compiler<'_> {
@@ -394,42 +369,129 @@ impl Compiler<'_> {
                 }
                 "dependentSchemas" => {
                     for (key, schema) in subschema.members(keyword)? {
-                        let pointer = format!("{}/{keyword}/{}", subschema.pointer, walk::escape(key));
-                        let schema = self.node(&pointer, schema);
+                        let schema = self.member(subschema, keyword, key, schema);
                         node.applicators.push(Applicator::DependentSchema(key.clone(), schema));
+                    }
+                }
+                "$defs" | "definitions" if value.is_object() => {
+                    // one that nothing refers to is published as well
+                    for (name, schema) in subschema.members(keyword)? {
+                        self.member(subschema, keyword, name, schema);
+                    }
+                }
+                "enum" | "const" => node.choices = choices(subschema)?,
+                "minimum" => node.number.get_or_insert_default().minimum = subschema.number(keyword)?,
+                "maximum" => node.number.get_or_insert_default().maximum = subschema.number(keyword)?,
+                "exclusiveMinimum" => {
+                    node.number.get_or_insert_default().exclusive_minimum = subschema.number(keyword)?;
+                }
+                "exclusiveMaximum" => {
+                    node.number.get_or_insert_default().exclusive_maximum = subschema.number(keyword)?;
+                }
+                "multipleOf" => {
+                    let divisor = subschema.number(keyword)?;
+                    if divisor.as_ref().and_then(Number::as_f64).is_some_and(|by| by <= 0.0) {
+                        return subschema.unsupported(keyword, "its value is not above 0");
+                    }
+                    node.number.get_or_insert_default().multiple_of = divisor;
+                }
+                "minLength" => node.string.get_or_insert_default().min = subschema.count(keyword)?,
+                "maxLength" => node.string.get_or_insert_default().max = subschema.count(keyword)?,
+                "pattern" => match value {
+                    Value::String(pattern) => {
+                        let pattern = subschema.regex(keyword, pattern)?;
+                        node.string.get_or_insert_default().pattern = Some(pattern);
+                    }
+                    _ => return subschema.unsupported(keyword, "its value is not a string"),
+                },
+                "format" if value.is_string() => {
+                    node.has_format = true;
+                    if let Some(format) = value.as_str().and_then(StringFormat::from_name) {
+                        node.string.get_or_insert_default().format = Some(format);
+                    }
+                }
+                "minItems" => node.array.get_or_insert_default().min = subschema.count(keyword)?,
+                "maxItems" => node.array.get_or_insert_default().max = subschema.count(keyword)?,
+                "uniqueItems" => {
+                    node.array.get_or_insert_default().unique_items = *value == Value::Bool(true);
+                }
+                "items" => {
+                    node.array.get_or_insert_default().items = Some(self.child(subschema, keyword, value));
+                }
+                "prefixItems" => {
+                    let items = self.schema_list(subschema, keyword, value)?;
+                    node.array.get_or_insert_default().prefix_items = items;
+                }
+                "contains" => {
+                    let schema = self.child(subschema, keyword, value);
+                    let min = subschema.count("minContains")?.unwrap_or(1);
+                    let contains = Contains { schema, min, max: subschema.count("maxContains")? };
+                    node.array.get_or_insert_default().contains = Some(contains);
+                }
+                // one without members is for clients that look for it
+                "properties" => {
+                    for (name, schema) in subschema.members(keyword)? {
+                        // beside a reference, which is followed
+                        let default = schema.get("default").cloned();
+                        let schema = self.member(subschema, keyword, name, schema);
+                        let property = Property { name: name.clone(), schema, required: false, default };
+                        node.object.get_or_insert_default().properties.push(property);
+                    }
+                }
+                "required" => {
+                    node.object.get_or_insert_default().required = subschema.names(keyword, value)?;
+                }
+                "patternProperties" => {
+                    for (pattern, schema) in subschema.members(keyword)? {
+                        let regex = subschema.regex(keyword, pattern)?;
+                        let schema = self.member(subschema, keyword, pattern, schema);
+                        node.object.get_or_insert_default().pattern_properties.push((regex, schema));
+                    }
+                }
+                "additionalProperties" | "unevaluatedProperties" | "propertyNames" => {
+                    let schema = self.child(subschema, keyword, value);
+                    let rules = node.object.get_or_insert_default();
+                    *match keyword.as_str() {
+                        "additionalProperties" => &mut rules.additional_properties,
+                        "unevaluatedProperties" => &mut rules.unevaluated_properties,
+                        _ => &mut rules.property_names,
+                    } = Some(schema);
+                }
+                "minProperties" => node.object.get_or_insert_default().min = subschema.count(keyword)?,
+                "maxProperties" => node.object.get_or_insert_default().max = subschema.count(keyword)?,
+                "dependentRequired" => {
+                    for (name, value) in subschema.members(keyword)? {
+                        let names = subschema.names(keyword, value)?;
+                        node.object.get_or_insert_default().dependent_required.push((name.clone(), names));
                     }
                 }
                 "unevaluatedItems" if value != &Value::Bool(true) => {
                     return subschema.unsupported(keyword, "use `items` or `prefixItems`");
                 }
-                "$defs" | "definitions" if value.is_object() => {
-                    // one that nothing refers to is published as well
-                    for (name, schema) in subschema.members(keyword)? {
-                        self.node(&format!("{}/{keyword}/{}", subschema.pointer, walk::escape(name)), schema);
-                    }
-                }
-                known if is_known(known) => {
-                    if let Some(reason) = annotation_error(known, value) {
-                        return subschema.unsupported(keyword, reason);
-                    }
-                }
-                _ => return Err(UnsupportedKeyword::unknown(keyword, subschema.pointer)),
+                // these belong to others
+                "then" | "else" | "minContains" | "maxContains" | "unevaluatedItems" => {}
+                annotation => match check_annotation(annotation, value) {
+                    Some(Ok(())) => {}
+                    Some(Err(reason)) => return subschema.unsupported(keyword, reason),
+                    None => return Err(UnsupportedKeyword::unknown(keyword, subschema.pointer)),
+                },
             }
         }
-        node.choices = choices(subschema)?;
-        node.number = number_rules(subschema)?.map(Box::new);
-        node.string = string_rules(subschema)?.map(Box::new);
-        node.has_format = subschema.has(&["format"]);
-        node.array = self.array_rules(subschema)?.map(Box::new);
-        node.object = self.object_rules(subschema)?.map(Box::new);
-        // without keywords in place, only those of the object evaluate its members
-        if node.applicators.is_empty()
-            && let Some(rules) = node.object.as_deref_mut()
-            && let Some(unevaluated) = rules.unevaluated_properties.take()
-        {
-            rules.additional_properties.get_or_insert(unevaluated);
+        if let Some(rules) = node.object.as_deref_mut() {
+            rules.settle_names();
+            // without keywords in place, only those of the object evaluate its members
+            if node.applicators.is_empty()
+                && let Some(unevaluated) = rules.unevaluated_properties.take()
+            {
+                rules.additional_properties.get_or_insert(unevaluated);
+            }
         }
         Ok(node)
+    }
+
+    /// The node of one of the schemas that a keyword lists by name.
+    fn member(&mut self, subschema: &Subschema<'_>, keyword: &str, name: &str, schema: &Value) -> NodeId {
+        self.node(&format!("{}/{keyword}/{}", subschema.pointer, walk::escape(name)), schema)
     }
 
     fn child(&mut self, subschema: &Subschema<'_>, keyword: &str, schema: &Value) -> NodeId {
@@ -464,80 +526,6 @@ impl Compiler<'_> {
             Some((pointer, schema)) => Ok(self.node(&pointer, schema)),
             None => subschema.unsupported("$ref", format!("`{reference}` does not exist in this schema")),
         }
-    }
-
-    fn array_rules(&mut self, subschema: &Subschema<'_>) -> CompileResult<Option<ArrayRules>> {
-        if !subschema.has(&["minItems", "maxItems", "uniqueItems", "prefixItems", "items", "contains"]) {
-            return Ok(None);
-        }
-        let mut rules = ArrayRules {
-            min: subschema.count("minItems")?,
-            max: subschema.count("maxItems")?,
-            unique_items: subschema.map.get("uniqueItems") == Some(&Value::Bool(true)),
-            items: self.optional_child(subschema, "items"),
-            ..ArrayRules::default()
-        };
-        if let Some(value) = subschema.map.get("prefixItems") {
-            rules.prefix_items = self.schema_list(subschema, "prefixItems", value)?;
-        }
-        if let Some(schema) = self.optional_child(subschema, "contains") {
-            let min = subschema.count("minContains")?.unwrap_or(1);
-            rules.contains = Some(Contains { schema, min, max: subschema.count("maxContains")? });
-        }
-        Ok(Some(rules))
-    }
-
-    fn object_rules(&mut self, subschema: &Subschema<'_>) -> CompileResult<Option<ObjectRules>> {
-        const KEYWORDS: [&str; 9] = [
-            "properties",
-            "required",
-            "patternProperties",
-            "additionalProperties",
-            "unevaluatedProperties",
-            "propertyNames",
-            "minProperties",
-            "maxProperties",
-            "dependentRequired",
-        ];
-        // an object may have `properties` without any for clients that look for them
-        let is_empty = |keyword: &&str| {
-            *keyword == "properties" && subschema.map.get("properties") == Some(&Value::Object(Map::new()))
-        };
-        if !KEYWORDS.iter().any(|keyword| subschema.has(&[keyword]) && !is_empty(keyword)) {
-            return Ok(None);
-        }
-        let mut rules = ObjectRules {
-            additional_properties: self.optional_child(subschema, "additionalProperties"),
-            unevaluated_properties: self.optional_child(subschema, "unevaluatedProperties"),
-            property_names: self.optional_child(subschema, "propertyNames"),
-            min: subschema.count("minProperties")?,
-            max: subschema.count("maxProperties")?,
-            ..ObjectRules::default()
-        };
-        if let Some(value) = subschema.map.get("required") {
-            rules.required = subschema.names("required", value)?;
-        }
-        for (name, schema) in subschema.members("properties")? {
-            let schema =
-                self.node(&format!("{}/properties/{}", subschema.pointer, walk::escape(name)), schema);
-            let required = rules.required.contains(name);
-            // beside a reference, which is followed
-            let default = subschema.map["properties"][name].get("default").cloned();
-            rules.properties.push(Property { name: name.clone(), schema, required, default });
-        }
-        rules.properties.sort_by(|a, b| a.name.cmp(&b.name));
-        let mut undeclared = std::mem::take(&mut rules.required);
-        undeclared.retain(|name| rules.property(name).is_none());
-        rules.required = undeclared;
-        for (pattern, schema) in subschema.members("patternProperties")? {
-            let regex = subschema.regex("patternProperties", pattern)?;
-            let pointer = format!("{}/patternProperties/{}", subschema.pointer, walk::escape(pattern));
-            rules.pattern_properties.push((regex, self.node(&pointer, schema)));
-        }
-        for (name, value) in subschema.members("dependentRequired")? {
-            rules.dependent_required.push((name.clone(), subschema.names("dependentRequired", value)?));
-        }
-        Ok(Some(rules))
     }
 
     /// Rejects schemas that apply themselves to the same value: validation would not terminate.
@@ -589,79 +577,4 @@ fn choices(subschema: &Subschema<'_>) -> CompileResult<Option<Choices>> {
         }
         (Some(_), _) => subschema.unsupported("enum", "its value is not an array"),
     }
-}
-
-fn number_rules(subschema: &Subschema<'_>) -> CompileResult<Option<NumberRules>> {
-    if !subschema.has(&["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]) {
-        return Ok(None);
-    }
-    let multiple_of = subschema.number("multipleOf")?;
-    if multiple_of.as_ref().and_then(Number::as_f64).is_some_and(|by| by <= 0.0) {
-        return subschema.unsupported("multipleOf", "its value is not above 0");
-    }
-    Ok(Some(NumberRules {
-        minimum: subschema.number("minimum")?,
-        maximum: subschema.number("maximum")?,
-        exclusive_minimum: subschema.number("exclusiveMinimum")?,
-        exclusive_maximum: subschema.number("exclusiveMaximum")?,
-        multiple_of,
-    }))
-}
-
-fn string_rules(subschema: &Subschema<'_>) -> CompileResult<Option<StringRules>> {
-    let format = subschema.map.get("format").and_then(Value::as_str).and_then(StringFormat::from_name);
-    if !subschema.has(&["minLength", "maxLength", "pattern"]) && format.is_none() {
-        return Ok(None);
-    }
-    let pattern = match subschema.map.get("pattern") {
-        None => None,
-        Some(Value::String(pattern)) => Some(subschema.regex("pattern", pattern)?),
-        Some(_) => return subschema.unsupported("pattern", "its value is not a string"),
-    };
-    let (min, max) = (subschema.count("minLength")?, subschema.count("maxLength")?);
-    Ok(Some(StringRules { min, max, pattern, format }))
-}
-
-/// Whether a keyword can be enforced, or is an annotation.
-pub(super) fn is_supported(keyword: &str) -> bool {
-    matches!(keyword, "type" | "$ref" | "allOf" | "anyOf" | "oneOf" | "not") || is_known(keyword)
-}
-
-/// Whether a keyword needs no applicator: it belongs to the rules of a type, to another keyword, or is an annotation.
-fn is_known(keyword: &str) -> bool {
-    const SUPPORTED: [&str; 32] = [
-        "then",
-        "else",
-        "enum",
-        "const",
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-        "multipleOf",
-        "minLength",
-        "maxLength",
-        "pattern",
-        "minItems",
-        "maxItems",
-        "uniqueItems",
-        "prefixItems",
-        "items",
-        "contains",
-        "minContains",
-        "maxContains",
-        "properties",
-        "required",
-        "patternProperties",
-        "additionalProperties",
-        "unevaluatedProperties",
-        "unevaluatedItems",
-        "propertyNames",
-        "minProperties",
-        "maxProperties",
-        "dependentRequired",
-        "dependentSchemas",
-        "if",
-    ];
-    SUPPORTED.contains(&keyword) || ANNOTATIONS.contains(&keyword) || keyword.starts_with("x-")
 }

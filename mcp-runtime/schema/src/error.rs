@@ -51,18 +51,18 @@ impl Mismatch {
 
 /// A step from a value to one in it.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Step<'a> {
+pub(super) enum PathStep<'a> {
     Key(&'a str),
     Index(usize),
 }
 
 /// The path that begins at the root of a value, as in `items[2].price`.
-pub(super) fn path_text(steps: &[Step<'_>]) -> String {
+pub(super) fn path_text(steps: &[PathStep<'_>]) -> String {
     let mut path = String::new();
     for step in steps {
         match step {
-            Step::Key(key) => push_key(&mut path, key),
-            Step::Index(index) => path.push_str(&format!("[{index}]")),
+            PathStep::Key(key) => push_key(&mut path, key),
+            PathStep::Index(index) => path.push_str(&format!("[{index}]")),
         }
     }
     path
@@ -83,7 +83,7 @@ pub(super) fn push_key(path: &mut String, key: &str) {
 
 /// The path of a member of the root.
 pub fn member_path(name: &str) -> String {
-    path_text(&[Step::Key(name)])
+    path_text(&[PathStep::Key(name)])
 }
 
 /// A value for use in a message: scalars as JSON, truncated to a readable length; arrays and objects in words.
@@ -132,11 +132,11 @@ mod tests {
 
     #[test]
     fn paths_are_written_like_code() {
-        let item = |key| path_text(&[Step::Key("items"), Step::Index(2), Step::Key(key)]);
+        let item = |key| path_text(&[PathStep::Key("items"), PathStep::Index(2), PathStep::Key(key)]);
         assert_eq!(path_text(&[]), "");
         assert_eq!(item("price"), "items[2].price");
         assert_eq!(item("a b"), "items[2][\"a b\"]");
-        assert_eq!(path_text(&[Step::Index(0)]), "[0]");
+        assert_eq!(path_text(&[PathStep::Index(0)]), "[0]");
     }
 
     #[test]

@@ -10,6 +10,12 @@ use super::Validator;
 /// The dialect without a fragment.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
+/// Whether 2020-12 has a keyword.
+pub(super) fn is_keyword(name: &str) -> bool {
+    static KEYWORDS: OnceLock<Value> = OnceLock::new();
+    KEYWORDS.get_or_init(meta_schema)["properties"].get(name).is_some()
+}
+
 /// Checks a schema against its meta-schema; the error names the place. A schema of another dialect is not checked.
 pub fn check_schema(schema: &Value) -> Result<(), String> {
     static META: OnceLock<Option<Validator>> = OnceLock::new();
@@ -79,6 +85,8 @@ fn meta_schema() -> Value {
         })
         .collect();
     let others = json!({
+        "const": true,
+        "default": true,
         "$id": { "type": "string", "pattern": "^[^#]*#?$" },
         "$vocabulary": { "type": "object", "additionalProperties": { "type": "boolean" } },
         "dependentRequired": { "type": "object", "additionalProperties": names() },

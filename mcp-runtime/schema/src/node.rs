@@ -217,6 +217,17 @@ pub(super) struct Property {
 }
 
 impl ObjectRules {
+    /// Sorts the properties, and finds those that are required.
+    pub(super) fn settle_names(&mut self) {
+        self.properties.sort_by(|a, b| a.name.cmp(&b.name));
+        for name in std::mem::take(&mut self.required) {
+            match self.properties.iter_mut().find(|property| property.name == name) {
+                Some(property) => property.required = true,
+                None => self.required.push(name),
+            }
+        }
+    }
+
     pub(super) fn property(&self, name: &str) -> Option<(usize, &Property)> {
         let at = self.properties.binary_search_by(|property| property.name.as_str().cmp(name)).ok()?;
         self.properties.get(at).map(|property| (at, property))

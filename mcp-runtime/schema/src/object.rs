@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::check::{MAX_ERRORS, MAX_PATTERN_NAME, Validation, broken_count, long_name_mismatch};
-use super::error::{Mismatch, Step, ValidationError, path_text, summarize};
+use super::error::{Mismatch, PathStep, ValidationError, path_text, summarize};
 use super::node::{Applicator, NodeId, ObjectRules};
 use super::suggest::nearest;
 
@@ -22,7 +22,7 @@ impl<'a> Validation<'a> {
             let name = property.name.as_str();
             match map.get(name) {
                 Some(Value::Null) if self.null_is_absent && !property.required => {}
-                Some(value) => is_valid &= self.check_at(Step::Key(name), property.schema, value),
+                Some(value) => is_valid &= self.check_at(PathStep::Key(name), property.schema, value),
                 None if property.required => is_valid = self.fail_missing(property.schema, name),
                 None => {}
             }
@@ -78,7 +78,7 @@ impl<'a> Validation<'a> {
             for (pattern, schema) in &rules.pattern_properties {
                 if pattern.is_match(name) {
                     is_known = true;
-                    is_valid &= self.check_at(Step::Key(name), *schema, value);
+                    is_valid &= self.check_at(PathStep::Key(name), *schema, value);
                 }
             }
             match rules.additional_properties {
@@ -109,7 +109,7 @@ impl<'a> Validation<'a> {
         (name, value): (&'a str, &'a Value),
     ) -> bool {
         if !self.nodes.get(schema).is_some_and(|node| node.never) {
-            return self.check_at(Step::Key(name), schema, value);
+            return self.check_at(PathStep::Key(name), schema, value);
         }
         // a map whose keys are integers, say, has patterns and no names
         if rules.properties.is_empty()

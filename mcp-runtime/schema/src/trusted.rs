@@ -4,7 +4,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    compile::{UnsupportedKeyword, UnsupportedKeywords, compile_all, is_supported},
+    compile::{UnsupportedKeyword, UnsupportedKeywords, compile_all},
+    meta_schema::is_keyword,
     published_values::compile_conforming,
     walk,
 };
@@ -18,6 +19,9 @@ const APPLICATORS: [&str; 6] = ["allOf", "anyOf", "oneOf", "not", "if", "depende
 /// Keywords of other dialects, and of parts of 2020-12 that the validator does not have, which refuse values.
 const OTHER_ASSERTIONS: [&str; 7] =
     ["dependencies", "additionalItems", "$dynamicRef", "$recursiveRef", "extends", "disallow", "divisibleBy"];
+
+/// Keywords of 2020-12 that are about schemas, and not about values.
+const PASSED_OVER: [&str; 4] = ["$schema", "$id", "$dynamicAnchor", "$recursiveAnchor"];
 
 /// The enforceable part of a schema, which compiles, and the keywords that are not in it, each with its place and the reason.
 pub fn enforceable_part(foreign: &Value) -> (Value, Vec<UnsupportedKeyword>) {
@@ -93,7 +97,10 @@ fn translate(schema: &mut Value, keeps_siblings: bool) {
     map.retain(|keyword, _| {
         let is_kept =
             !ignores_siblings || matches!(keyword.as_str(), "$ref" | "$defs" | "definitions" | "default");
-        is_kept && is_supported(keyword) && !matches!(keyword.as_str(), "$schema" | "$id")
+        is_kept
+            && is_keyword(keyword)
+            && !PASSED_OVER.contains(&keyword.as_str())
+            && !OTHER_ASSERTIONS.contains(&keyword.as_str())
     });
 }
 

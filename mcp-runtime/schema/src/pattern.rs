@@ -8,7 +8,7 @@
 //! A program without patterns does not contain any of this: its schemas are compiled by [`TextPattern::linked`], which finds
 //! the code only after something that can make a schema with patterns has called [`link_patterns`].
 
-use std::{fmt, sync::OnceLock};
+use std::sync::OnceLock;
 
 use regex_lite::Regex;
 
@@ -16,23 +16,13 @@ use regex_lite::Regex;
 #[derive(Debug)]
 pub struct TextPattern {
     source: String,
-    matcher: Box<dyn TextMatcher>,
+    matcher: TextMatcher,
 }
 
-trait TextMatcher: fmt::Debug + Send + Sync {
-    fn is_match(&self, text: &str) -> bool;
-}
-
-impl TextMatcher for Regex {
-    fn is_match(&self, text: &str) -> bool {
-        Self::is_match(self, text)
-    }
-}
-
-impl TextMatcher for Automaton {
-    fn is_match(&self, text: &str) -> bool {
-        Self::is_match(self, text)
-    }
+#[derive(Debug)]
+enum TextMatcher {
+    Automaton(Box<Automaton>),
+    Regex(Regex),
 }
 
 type CompilePattern = fn(&str) -> Result<TextPattern, regex_lite::Error>;
@@ -51,9 +41,9 @@ impl TextPattern {
     /// It is not a valid one.
     pub fn new(source: &str) -> Result<Self, regex_lite::Error> {
         let regex = Regex::new(source)?;
-        let matcher: Box<dyn TextMatcher> = match Automaton::new(source) {
-            Some(automaton) => Box::new(automaton),
-            None => Box::new(regex),
+        let matcher = match Automaton::new(source) {
+            Some(automaton) => TextMatcher::Automaton(Box::new(automaton)),
+            None => TextMatcher::Regex(regex),
         };
         Ok(Self { source: source.to_owned(), matcher })
     }
@@ -71,7 +61,10 @@ impl TextPattern {
 
     /// Whether a part of the text matches, or the text from its beginning or to its end where the pattern says so.
     pub fn is_match(&self, text: &str) -> bool {
-        self.matcher.is_match(text)
+        match &self.matcher {
+            TextMatcher::Automaton(automaton) => automaton.is_match(text),
+            TextMatcher::Regex(regex) => regex.is_match(text),
+        }
     }
 
     pub(crate) fn as_str(&self) -> &str {

@@ -1,7 +1,7 @@
 //! Messages without a reader, such as the cancellation of a call that was dropped: sent in the background, a few at a
 //! time, each within a time limit. A server that does not take them costs neither connections nor memory.
 
-use std::{fmt, future::Future, sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use tokio::{sync::Semaphore, time::timeout};
 
@@ -19,12 +19,6 @@ pub(in crate::client) struct Cleanup {
     sending: Semaphore,
     /// A permit for each message.
     messages: Arc<Semaphore>,
-}
-
-impl fmt::Debug for Cleanup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cleanup").finish_non_exhaustive()
-    }
 }
 
 impl Cleanup {

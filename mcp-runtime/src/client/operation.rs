@@ -28,17 +28,17 @@ const SHORTEST_SLEEP: Duration = Duration::from_millis(10);
 
 /// Wakes the waits of a client when their time is over. One timer serves all of them: most waits end long before, and each
 /// would have to enter its own with the runtime.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(in crate::client) struct Alarm(Arc<Waits>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Waits {
     table: Mutex<WaitTable>,
     /// Is notified when the timer must end earlier.
     earlier: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct WaitTable {
     /// By the numbers of the waits; `None` for one that is over, and for a free number.
     wakers: Vec<Option<(Instant, Waker)>>,
@@ -131,7 +131,7 @@ impl Drop for Wait<'_> {
 }
 
 /// The kind of an operation, which determines its default time limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::client) enum OperationKind {
     /// A handshake, from the first byte to a connection that can be used.
     Connect,
@@ -142,7 +142,7 @@ pub(in crate::client) enum OperationKind {
 }
 
 /// When a wait ends, and which option says so; `None` for a fixed limit.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(in crate::client) struct TimeLimit {
     end: Instant,
     after: Duration,
@@ -173,10 +173,9 @@ impl TimeLimit {
 }
 
 /// The limits of one operation; clones share them.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(in crate::client) struct Operation(Arc<OperationState>);
 
-#[derive(Debug)]
 struct OperationState {
     alarm: Arc<Alarm>,
     limit: Option<TimeLimit>,
@@ -192,7 +191,7 @@ struct OperationState {
 }
 
 /// Times that do not count, such as that of a login.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Pauses {
     /// Since when, and how many pauses.
     running: Option<(Instant, usize)>,

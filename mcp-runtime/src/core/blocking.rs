@@ -42,20 +42,25 @@ const MAX_THREADS: usize = 448;
 static THREADS: LazyLock<Arc<Turns>> = LazyLock::new(|| Turns::new(MAX_THREADS, 100));
 
 /// A permit that a call holds while it runs.
-#[derive(Debug)]
 pub(crate) enum CallPermit {
     /// A permit of a tool's `max_concurrency`.
     Concurrency(#[allow(dead_code, reason = "held for its drop")] OwnedSemaphorePermit),
     /// A permit of what clients share, or of the calls that one caller may run at once.
     Share(#[allow(dead_code, reason = "held for its drop")] admission::Permit),
     /// The continuation of a call that has left its request, such as a task.
-    Outside(#[allow(dead_code, reason = "held for its drop")] Arc<dyn fmt::Debug + Send + Sync>),
+    Outside(#[allow(dead_code, reason = "held for its drop")] Arc<dyn Send + Sync>),
 }
 
 /// The permits of a run of a function, or of its request. Clones share them: the run or the request has one, and so has each
 /// blocking thread that works for it, so that they are released when the last of these has ended.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Permits(Option<Arc<Mutex<Vec<CallPermit>>>>);
+
+impl fmt::Debug for Permits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Permits")
+    }
+}
 
 impl Permits {
     /// Holds further permits.
@@ -165,7 +170,6 @@ pub(crate) async fn run_blocking<R: Send + 'static>(
 }
 
 /// A future, and the permits that it and the threads which work for it hold.
-#[derive(Debug)]
 pub(crate) struct WithPermits<F> {
     // dropped first, so that a function that still waits for a thread is aborted before the permits are released
     pub(crate) future: F,

@@ -129,10 +129,9 @@ pub(crate) const GENERATE: &str = "generate one with `openssl rand -hex 32`";
 
 /// The keys of a server: the first seals, and all of them open, so that keys can be rotated without downtime. Clones
 /// share them.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct KeyRing(Arc<RingInner>);
 
-#[derive(Debug)]
 struct RingInner {
     keys: RwLock<Arc<[Key]>>,
     /// Counts how often they were replaced.
@@ -278,7 +277,6 @@ fn invalid_key(source: &str, error: KeyError) -> String {
 }
 
 /// The opened content of a sealed text.
-#[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) nonce: Nonce,
     pub(crate) plain: Vec<u8>,
@@ -316,12 +314,6 @@ fn derive(ring: &KeyRing, purpose: &str) -> (u64, Arc<[Subkey]>) {
     // the generation changes under the same lock
     let keys = ring.0.keys.read();
     (ring.generation(), keys.iter().map(|key| Subkey::new(key, purpose)).collect())
-}
-
-impl fmt::Debug for Seal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Seal(..)")
-    }
 }
 
 impl Seal {

@@ -3,13 +3,8 @@
 use std::{any::TypeId, borrow::Cow, error::Error, fmt, sync::Arc, time::Duration};
 
 use crate::core::{
-    admission::LimitReached,
-    client_request::require_visits,
-    content::Content,
-    context::{ClientRequestError, Context},
-    jsonrpc::ProtocolError,
-    protocol::URL_ELICITATION_REQUIRED,
-    reason::Reason,
+    admission::LimitReached, content::Content, context::ClientRequestError, jsonrpc::ProtocolError,
+    protocol::URL_ELICITATION_REQUIRED, reason::Reason,
 };
 
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
@@ -53,7 +48,7 @@ pub enum Failure {
     /// A JSON-RPC error.
     Protocol(ProtocolError),
     /// The JSON-RPC error that lists URLs which the user must visit first.
-    VisitsRequired(VisitsRequired),
+    VisitsRequired(ProtocolError),
     /// The resource does not exist.
     NotFound,
     /// The arguments are invalid; the text is the report.
@@ -62,22 +57,6 @@ pub enum Failure {
     TimedOut(Duration),
     /// The caller has reached a limit, whose text follows the item's name.
     Limited(ReachedLimit),
-}
-
-/// A `-32042` that a function has returned. It has what makes client requests of it, so that only a program whose functions
-/// fail with errors contains that.
-#[derive(Debug)]
-pub struct VisitsRequired {
-    pub(crate) error: ProtocolError,
-    require: fn(ProtocolError, &Context) -> Failure,
-}
-
-impl VisitsRequired {
-    /// The failure of the call, once the visits have been requested in the way that the client's revision defines; that may
-    /// suspend the call.
-    pub(crate) fn request(self, context: &Context) -> Failure {
-        (self.require)(self.error, context)
-    }
 }
 
 /// A limit that a caller has reached.
@@ -156,10 +135,7 @@ impl ToolError {
     pub(crate) fn propagate(error: BoxError) -> Self {
         let error = match error.downcast::<ProtocolError>() {
             Ok(error) if error.code == URL_ELICITATION_REQUIRED => {
-                return Self(Failure::VisitsRequired(VisitsRequired {
-                    error: *error,
-                    require: require_visits,
-                }));
+                return Self(Failure::VisitsRequired(*error));
             }
             Ok(error) => return Self(Failure::Protocol(*error)),
             Err(error) => error,
@@ -270,7 +246,7 @@ impl fmt::Debug for ToolError {
         match &self.0 {
             Failure::Public { message, .. } => f.debug_tuple("Public").field(message).finish(),
             Failure::Private(cause) => f.debug_tuple("Private").field(cause).finish(),
-            Failure::Protocol(error) | Failure::VisitsRequired(VisitsRequired { error, .. }) => {
+            Failure::Protocol(error) | Failure::VisitsRequired(error) => {
                 f.debug_tuple("Protocol").field(error).finish()
             }
             Failure::NotFound => f.write_str("NotFound"),
@@ -286,7 +262,7 @@ impl fmt::Display for ToolError {
         match &self.0 {
             Failure::Public { message, .. } => f.write_str(message),
             Failure::Private(cause) => cause.fmt(f),
-            Failure::Protocol(error) | Failure::VisitsRequired(VisitsRequired { error, .. }) => error.fmt(f),
+            Failure::Protocol(error) | Failure::VisitsRequired(error) => error.fmt(f),
             Failure::NotFound => f.write_str("not found"),
             Failure::Arguments(report) => f.write_str(report),
             Failure::TimedOut(limit) => write!(f, "took longer than its limit of {limit:?}"),
@@ -429,7 +405,7 @@ impl Failure {
     /// The JSON-RPC error that the function chose.
     pub(crate) fn protocol(&self) -> Option<&ProtocolError> {
         match self {
-            Self::Protocol(error) | Self::VisitsRequired(VisitsRequired { error, .. }) => Some(error),
+            Self::Protocol(error) | Self::VisitsRequired(error) => Some(error),
             _ => None,
         }
     }

@@ -4,7 +4,6 @@
 use std::{
     any::{Any, TypeId},
     collections::HashMap,
-    fmt,
     sync::{Arc, OnceLock},
 };
 
@@ -15,14 +14,14 @@ pub(crate) type AnyValue = Arc<dyn Any + Send + Sync>;
 type Made = Result<AnyValue, Arc<str>>;
 
 /// A value, or the place of one that is made when the server opens.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 enum Entry {
     Present(AnyValue),
     Later(Arc<OnceLock<Made>>),
 }
 
 /// Values by type. The key of a `T` is the `TypeId` of `Arc<T>`.
-#[derive(Default, Clone)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Extensions(HashMap<TypeId, Entry>);
 
 impl Extensions {
@@ -118,11 +117,5 @@ impl Extensions {
 
     pub(crate) fn contains_any(&self, keys: &[TypeId]) -> bool {
         keys.iter().any(|key| self.0.contains_key(key))
-    }
-}
-
-impl fmt::Debug for Extensions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Extensions({})", self.0.len())
     }
 }

@@ -3,9 +3,9 @@
 //!
 //! | option | gate | a call beyond it |
 //! |---|---|---|
-//! | `max_concurrency_per_caller` | `CallerConcurrency`, below | fails |
+//! | `max_concurrency_per_caller` | `CallerConcurrency` in `core/admission/call_limits.rs` | fails |
 //! | `rate`, of an item and of a mount | `CallerRate` in `core/store/caller_rate.rs`: at once, by the algorithm that `core/admission/rate.rs` describes, or in a store that replicas share | fails, and says when to try again |
-//! | `max_concurrency` | `Concurrency`, below | waits, within its time limit |
+//! | `max_concurrency` | a semaphore, below | waits, within its time limit |
 //!
 //! They are put together in this order by `make_gates` in `core/server/assemble.rs`, and entered by `stage` of
 //! `core/dispatch/item_call.rs`. A caller is the [`Owner`] of a request: its principal, or else the address that it comes
@@ -16,186 +16,145 @@
 //! Arguments are decoded after the gates, so that calls with wrong ones count; refusals for scopes, headers or features of the
 //! client come before, and do not. Each retry of a call, and each run that a layer starts, passes the gates again.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
 use crate::core::{
-    admission::{CallerConcurrency, Owner},
+    admission::{CallerConcurrency, LimitReached, Owner, RateReached},
     blocking::CallPermit,
     error::Failure,
     maybe_ready::MaybeReady,
+    store::CallerRate,
 };
 
-/// A limit on the calls of an item.
-pub(crate) trait Gate: fmt::Debug + Send + Sync {
-    /// Lets a call of this caller in, or refuses it. The call holds the permit as long as its function runs.
-    fn enter(&self, caller: &Owner) -> MaybeReady<Result<Option<CallPermit>, Failure>>;
-
-    /// Whether calls wait here for others to end. A call that leaves its request before its function starts waits outside
-    /// of its request.
-    fn is_queue(&self) -> bool {
-        false
-    }
-}
-
 /// The gates of an item, of which there is at least one.
-#[derive(Debug)]
 pub(crate) struct Gates {
-    gates: Box<[Box<dyn Gate>]>,
-    /// Where those begin that are queues.
-    queues: usize,
+    callers: Vec<Arc<CallerConcurrency>>,
+    rates: Vec<CallerRate>,
+    /// A permit for each call that may run at once; further ones wait for one.
+    running: Option<Arc<Semaphore>>,
 }
 
 /// Which gates a call enters.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) enum Stage {
     /// All of them.
     Whole,
-    /// In the request of a call that leaves it before its function starts.
+    /// In the request of a call that leaves it before its function starts: those where no call waits for others to end.
     Request,
-    /// Outside of that request.
+    /// Outside of that request: the wait for other calls.
     Outside,
 }
 
+/// The permits that a call holds as long as its function runs, or why it is refused.
+type Entered = Result<Vec<CallPermit>, Failure>;
+
 impl Gates {
-    /// `None` without gates. Queues come last.
-    pub(crate) fn new(mut gates: Vec<Box<dyn Gate>>) -> Option<Arc<Self>> {
-        let queues: Vec<_> = gates.extract_if(.., |gate| gate.is_queue()).collect();
-        let first_queue = gates.len();
-        gates.extend(queues);
-        (!gates.is_empty()).then(|| Arc::new(Self { gates: gates.into(), queues: first_queue }))
-    }
-
-    fn of_stage(&self, stage: Stage) -> (usize, usize) {
-        match stage {
-            Stage::Whole => (0, self.gates.len()),
-            Stage::Request => (0, self.queues),
-            Stage::Outside => (self.queues, self.gates.len()),
-        }
-    }
-
-    fn between(&self, first: usize, end: usize) -> &[Box<dyn Gate>] {
-        self.gates.get(first..end).unwrap_or_default()
+    /// `None` without gates. `calls` may run at once.
+    pub(crate) fn new(
+        callers: Vec<Arc<CallerConcurrency>>,
+        rates: Vec<CallerRate>,
+        calls: Option<usize>,
+    ) -> Option<Arc<Self>> {
+        let running = calls.map(|calls| Arc::new(Semaphore::new(calls.clamp(1, Semaphore::MAX_PERMITS))));
+        let has_gates = !callers.is_empty() || !rates.is_empty() || running.is_some();
+        has_gates.then(|| Arc::new(Self { callers, rates, running }))
     }
 
     /// Lets a call in, through one gate after the other.
-    pub(crate) fn enter(
-        self: &Arc<Self>,
-        stage: Stage,
-        caller: &Owner,
-    ) -> MaybeReady<Result<Vec<CallPermit>, Failure>> {
-        let (first, end) = self.of_stage(stage);
+    pub(crate) fn enter(self: &Arc<Self>, stage: Stage, caller: &Owner) -> MaybeReady<Entered> {
         let mut permits = Vec::new();
-        for (index, gate) in (first..).zip(self.between(first, end)) {
-            match gate.enter(caller) {
-                MaybeReady::Ready(Ok(permit)) => permits.extend(permit),
-                MaybeReady::Ready(Err(failure)) => return MaybeReady::Ready(Err(failure)),
-                MaybeReady::Pending(entering) => {
+        if matches!(stage, Stage::Outside) {
+            return self.enter_last(stage, permits);
+        }
+        for limit in &self.callers {
+            match limit.acquire(caller) {
+                Ok(permit) => permits.push(CallPermit::Share(permit)),
+                Err(reached) => return MaybeReady::Ready(Err(Failure::limited(reached))),
+            }
+        }
+        for (index, rate) in self.rates.iter().enumerate() {
+            match rate.take(caller) {
+                MaybeReady::Ready(Ok(())) => {}
+                MaybeReady::Ready(Err(reached)) => return MaybeReady::Ready(Err(refusal(reached))),
+                MaybeReady::Pending(taking) => {
                     let (gates, caller) = (self.clone(), caller.clone());
                     return MaybeReady::Pending(Box::pin(async move {
-                        permits.extend(entering.await?);
-                        for gate in gates.between(index + 1, end) {
-                            permits.extend(gate.enter(&caller).get().await?);
+                        taking.await.map_err(refusal)?;
+                        for rate in gates.rates.iter().skip(index + 1) {
+                            rate.take(&caller).get().await.map_err(refusal)?;
                         }
-                        Ok(permits)
+                        gates.enter_last(stage, permits).get().await
                     }));
                 }
             }
         }
-        MaybeReady::Ready(Ok(permits))
+        self.enter_last(stage, permits)
     }
-}
 
-/// How many calls one caller may run at once.
-impl Gate for Arc<CallerConcurrency> {
-    fn enter(&self, caller: &Owner) -> MaybeReady<Result<Option<CallPermit>, Failure>> {
-        let acquired = self.acquire(caller);
-        MaybeReady::Ready(acquired.map(|permit| Some(CallPermit::Share(permit))).map_err(Failure::limited))
-    }
-}
-
-/// How many calls may run at once; further ones wait.
-#[derive(Debug)]
-pub(crate) struct Concurrency(Arc<Semaphore>);
-
-impl Concurrency {
-    pub(crate) fn new(calls: usize) -> Self {
-        Self(Arc::new(Semaphore::new(calls.clamp(1, Semaphore::MAX_PERMITS))))
-    }
-}
-
-impl Gate for Concurrency {
-    fn enter(&self, _: &Owner) -> MaybeReady<Result<Option<CallPermit>, Failure>> {
-        match self.0.clone().try_acquire_owned() {
-            Ok(permit) => MaybeReady::Ready(Ok(Some(CallPermit::Concurrency(permit)))),
-            Err(_) => {
-                let acquiring = self.0.clone().acquire_owned();
-                // the semaphore is never closed
-                MaybeReady::Pending(Box::pin(async { Ok(acquiring.await.ok().map(CallPermit::Concurrency)) }))
-            }
+    /// Waits until fewer calls run, unless the call does so outside of its request.
+    fn enter_last(&self, stage: Stage, mut permits: Vec<CallPermit>) -> MaybeReady<Entered> {
+        let Some(running) = self.running.as_ref().filter(|_| !matches!(stage, Stage::Request)) else {
+            return MaybeReady::Ready(Ok(permits));
+        };
+        if let Ok(permit) = running.clone().try_acquire_owned() {
+            permits.push(CallPermit::Concurrency(permit));
+            return MaybeReady::Ready(Ok(permits));
         }
+        let acquiring = running.clone().acquire_owned();
+        MaybeReady::Pending(Box::pin(async move {
+            // the semaphore is never closed
+            permits.extend(acquiring.await.ok().map(CallPermit::Concurrency));
+            Ok(permits)
+        }))
     }
+}
 
-    fn is_queue(&self) -> bool {
-        true
-    }
+fn refusal(reached: RateReached) -> Failure {
+    Failure::limited(LimitReached::Rate(reached))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Refuses a caller that is not `ada`, and keeps no one waiting who is.
-    #[derive(Debug)]
-    struct OnlyAda {
-        asks: bool,
-    }
-
-    impl Gate for OnlyAda {
-        fn enter(&self, caller: &Owner) -> MaybeReady<Result<Option<CallPermit>, Failure>> {
-            let is_ada = **caller.as_str() == *"ada";
-            let entered = if is_ada { Ok(None) } else { Err(Failure::private("not Ada")) };
-            if self.asks {
-                MaybeReady::Pending(Box::pin(async { entered }))
-            } else {
-                MaybeReady::Ready(entered)
-            }
-        }
-    }
+    use crate::core::admission::Rate;
 
     fn owner(name: &str) -> Owner {
         Owner::principal(name.into())
     }
 
-    fn gates(asks: bool) -> Arc<Gates> {
-        let calls: Arc<CallerConcurrency> = Arc::new(CallerConcurrency::new(2));
-        Gates::new(vec![Box::new(Concurrency::new(1)), Box::new(calls), Box::new(OnlyAda { asks })]).unwrap()
+    /// One call runs at once, a caller has two, and three in an hour.
+    fn gates() -> Arc<Gates> {
+        let rate = CallerRate::new(Rate::parse("3/1h").unwrap());
+        Gates::new(vec![Arc::new(CallerConcurrency::new(2))], vec![rate], Some(1)).unwrap()
     }
 
     #[tokio::test]
     async fn a_call_passes_every_gate_and_holds_its_permits() {
-        for asks in [false, true] {
-            let gates = gates(asks);
-            let entered = gates.enter(Stage::Whole, &owner("ada"));
-            assert_eq!(matches!(entered, MaybeReady::Pending(_)), asks);
-            let first = entered.get().await.unwrap();
-            assert_eq!(first.len(), 2);
-            let MaybeReady::Pending(mut second) = gates.enter(Stage::Whole, &owner("ada")) else {
-                panic!("one call runs at once");
-            };
-            assert!(tokio::time::timeout(std::time::Duration::from_millis(1), &mut second).await.is_err());
-            let third = gates.enter(Stage::Whole, &owner("ada")).get().await;
-            assert!(third.is_err(), "two of one caller may wait or run");
-            drop(first);
-            assert_eq!(second.await.unwrap().len(), 2);
-            assert!(gates.enter(Stage::Whole, &owner("bob")).get().await.is_err());
-        }
+        let gates = gates();
+        let first = gates.enter(Stage::Whole, &owner("ada")).get().await.unwrap();
+        assert_eq!(first.len(), 2);
+        let MaybeReady::Pending(mut second) = gates.enter(Stage::Whole, &owner("ada")) else {
+            panic!("one call runs at once");
+        };
+        assert!(tokio::time::timeout(std::time::Duration::from_millis(1), &mut second).await.is_err());
+        let third = gates.enter(Stage::Whole, &owner("ada"));
+        assert!(matches!(third, MaybeReady::Ready(Err(_))), "two of one caller may wait or run");
+        drop(first);
+        assert_eq!(second.await.unwrap().len(), 2);
+        assert!(
+            gates.enter(Stage::Whole, &owner("ada")).get().await.is_ok(),
+            "the refused one was not counted"
+        );
+        let fourth = gates.enter(Stage::Whole, &owner("ada"));
+        assert!(matches!(fourth, MaybeReady::Ready(Err(_))), "three in an hour");
+        assert!(gates.enter(Stage::Whole, &owner("bob")).get().await.is_ok());
     }
 
     #[tokio::test]
     async fn a_call_that_leaves_its_request_waits_outside_of_it() {
-        let gates = gates(false);
+        let gates = gates();
         let running = gates.enter(Stage::Whole, &owner("ada")).get().await.unwrap();
         let in_request = gates.enter(Stage::Request, &owner("ada"));
         let MaybeReady::Ready(Ok(permits)) = in_request else { panic!("its request does not wait") };
@@ -209,6 +168,6 @@ mod tests {
 
     #[test]
     fn an_item_without_limits_has_no_gates() {
-        assert!(Gates::new(Vec::new()).is_none());
+        assert!(Gates::new(Vec::new(), Vec::new(), None).is_none());
     }
 }

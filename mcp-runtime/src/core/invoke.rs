@@ -5,7 +5,6 @@
 use std::{
     any::Any,
     cell::{Cell, OnceCell},
-    fmt,
     future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
     pin::{Pin, pin},
@@ -19,9 +18,10 @@ use tokio::time::{Instant, sleep};
 use crate::core::{
     arguments::{BoxFuture, CallParts, MaybeFuture, call_handler},
     blocking::{CallPermit, CallPermits, Permits, Polling, WithPermits},
+    client_request::require_visits,
     content::Content,
     context::{Context, Suspension},
-    error::{Failure, VisitsRequired},
+    error::Failure,
     item::Function,
     item_output::ItemOutput,
     jsonrpc::ProtocolError,
@@ -40,11 +40,11 @@ pub(crate) type Invocation = MaybeReady<Ended, Running>;
 pub(crate) enum Ended {
     Returned(Result<ItemOutput, Failure>),
     /// It cannot continue in its request, which the suspension answers.
-    Suspended(Box<dyn Suspension>, Running),
+    Suspended(Suspension, Running),
 }
 
 /// The item that an error message or log entry is about.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct ErrorContext<'a> {
     /// Such as `tool`.
     pub(crate) kind: &'static str,
@@ -79,7 +79,7 @@ impl Failure {
                 ClientError::Message(text, Vec::new())
             }
             Self::Limited(limit) => ClientError::Message(format!("{kind} '{name}' {limit}"), Vec::new()),
-            Self::Protocol(error) | Self::VisitsRequired(VisitsRequired { error, .. }) => {
+            Self::Protocol(error) | Self::VisitsRequired(error) => {
                 ClientError::Protocol(map_error_code(error, context, revision))
             }
             Self::NotFound => ClientError::NotFound,
@@ -221,7 +221,7 @@ pub(crate) fn report_lost_reply(panic: Box<dyn Any + Send>) -> ProtocolError {
 const SLOW_FUNCTION: Duration = Duration::from_millis(500);
 
 /// How an annotated function is called.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct StartOptions {
     /// Whether the call is the current one of its thread also while a plain function runs, so that the `tracing` events that
     /// it records, and the updates that it reports, are attributed to the call. It always has a context then.
@@ -452,8 +452,8 @@ impl Running {
     /// that its revision defines, which may suspend the call.
     fn into_ended(self, result: Result<ItemOutput, Failure>) -> Ended {
         let result = match result {
-            Err(Failure::VisitsRequired(visits)) => {
-                let failure = visits.request(&self.context);
+            Err(Failure::VisitsRequired(error)) => {
+                let failure = require_visits(error, &self.context);
                 match self.context.take_suspension() {
                     Some(suspension) => return Ended::Suspended(suspension, self),
                     None => Err(failure),
@@ -474,12 +474,6 @@ impl Invocation {
             Self::Ready(ended) => ended,
             Self::Pending(running) => running.finish().await,
         }
-    }
-}
-
-impl fmt::Debug for Running {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Running").field("context", &self.context).finish_non_exhaustive()
     }
 }
 

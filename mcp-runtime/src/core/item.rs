@@ -27,7 +27,7 @@ use crate::{
         jsonrpc::Object,
         protocol::Revision,
     },
-    gate::layer::{CallLayered, DynLayer},
+    gate::layer::DynLayer,
 };
 
 /// Tells the types of an annotated function's arguments and result: `S` is `fn(A, B) -> R`, without what is injected.
@@ -176,7 +176,7 @@ impl fmt::Debug for ItemDescriptor {
 }
 
 /// An item's name, texts and conditions, whether an attribute or a builder describes it.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct ItemSpec {
     /// `name` on the wire, with the prefix of its mount.
     pub(crate) name: String,
@@ -210,15 +210,17 @@ pub(crate) struct ItemSpec {
 
 /// A layer around the calls of an item.
 #[derive(Clone)]
-pub struct ItemLayer {
-    pub(crate) layer: Arc<dyn DynLayer>,
-    /// Calls an item that has layers. It is here so that only a program that has a layer contains it.
-    pub(crate) call_item: CallLayered,
-}
+pub struct ItemLayer(pub(crate) Arc<DynLayer>);
 
 impl fmt::Debug for ItemLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ItemLayer")
+    }
+}
+
+impl fmt::Debug for ItemSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ItemSpec").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -325,12 +327,6 @@ impl Function {
     }
 }
 
-impl fmt::Debug for Function {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Function").finish_non_exhaustive()
-    }
-}
-
 /// Calls a function that was given at run time, with a `C`.
 pub(crate) type DynHandler<C> = Arc<dyn Fn(C) -> BoxFuture<Result<ItemOutput, Failure>> + Send + Sync>;
 
@@ -347,12 +343,6 @@ impl<C> ItemFunction<C> {
             Self::Annotated(function) => function.args,
             Self::Runtime(_) => &[],
         }
-    }
-}
-
-impl<C> fmt::Debug for ItemFunction<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ItemFunction").finish_non_exhaustive()
     }
 }
 
@@ -477,7 +467,7 @@ macro_rules! impl_item_setters {
 pub(crate) use impl_item_setters;
 
 /// Why a server cannot be built; `build()` reports all of them at once.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct BuildError(String);
 
 impl BuildError {

@@ -20,14 +20,12 @@ const MAX_ITEMS: usize = 1024;
 const MAX_TEXT: usize = 2000;
 
 /// The limit of one place that writes to the log.
-#[derive(Debug)]
 pub(crate) struct LogLimit {
     /// The lines that may follow each other at once.
     at_once: u32,
     state: Mutex<LogLimitState>,
 }
 
-#[derive(Debug)]
 struct LogLimitState {
     /// When all intervals of the lines so far are over.
     idle_at: Option<Instant>,
@@ -35,7 +33,7 @@ struct LogLimitState {
 }
 
 /// A line that may be written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LogLine {
     /// How many lines were left out since the last one, if there are any.
     pub(crate) suppressed: Option<u64>,
@@ -74,14 +72,12 @@ impl LogLimit {
 }
 
 /// The limits of what the items of one server write to the log.
-#[derive(Debug)]
 pub(crate) struct ItemLogLimits {
     by_item: Mutex<HashMap<(&'static str, String), ItemLog>>,
     others: LogLimit,
 }
 
 /// The log entries of one item.
-#[derive(Debug)]
 struct ItemLog {
     failures: Arc<LogLimit>,
     /// Whether its author was told how clients get to know the cause of a failure.
@@ -125,7 +121,7 @@ impl ItemLogLimits {
 }
 
 /// The log entries of one server about its clients.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct ServerLogLimits {
     /// Functions that failed.
     pub(crate) failures: ItemLogLimits,

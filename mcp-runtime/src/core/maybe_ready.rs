@@ -3,7 +3,6 @@
 use crate::core::arguments::BoxFuture;
 
 /// A value, or that from which it comes: a future, unless the type says otherwise.
-#[derive(Debug)]
 pub(crate) enum MaybeReady<T, P = BoxFuture<T>> {
     Ready(T),
     Pending(P),

@@ -18,14 +18,13 @@ pub(crate) const OTHER: &str = "_OTHER";
 pub(crate) type Observers = Arc<[Arc<dyn Observer>]>;
 
 /// Is notified of what happens in a server; a method with a body here is for those that need it.
-pub(crate) trait Observer: Any + std::fmt::Debug + Send + Sync {
+pub(crate) trait Observer: Any + Send + Sync {
     /// A request has begun.
     fn request_began(&self) {}
 
     /// The arguments of a request that has begun, as the observer will write them at its end; `None` if it does not need
     /// them, nor who has sent them.
-    fn arguments(&self, json: &str, item: &ObservedItem) -> Option<Vec<u8>> {
-        let _unread = (json, item);
+    fn arguments(&self, _json: &str, _item: &ObservedItem) -> Option<Vec<u8>> {
         None
     }
 
@@ -42,9 +41,7 @@ pub(crate) trait Observer: Any + std::fmt::Debug + Send + Sync {
     fn task_ended(&self, task: &EndedTask<'_>);
 
     /// A session or a connection has ended.
-    fn session_ended(&self, transport: Option<&'static str>, revision: &'static str, lasted: Duration) {
-        let _uncounted = (transport, revision, lasted);
-    }
+    fn session_ended(&self, _transport: Option<&'static str>, _revision: &'static str, _lasted: Duration) {}
 
     /// The store that replicas share, as the observer watches it.
     #[cfg(feature = "shared")]
@@ -54,13 +51,18 @@ pub(crate) trait Observer: Any + std::fmt::Debug + Send + Sync {
 
     /// An authorization server was asked. `question`: `keys` or `introspection`; `outcome`: `ok`, `active`, `inactive` or
     /// `error`.
-    fn issuer_asked(&self, issuer: &str, question: &'static str, outcome: &'static str, duration: Duration) {
-        let _uncounted = (issuer, question, outcome, duration);
+    fn issuer_asked(
+        &self,
+        _issuer: &str,
+        _question: &'static str,
+        _outcome: &'static str,
+        _duration: Duration,
+    ) {
     }
 }
 
 /// How a request reached the server.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Network {
     /// `tcp` or `pipe`, if it is known.
     pub(crate) transport: Option<&'static str>,

@@ -4,7 +4,6 @@
 use std::{borrow::Borrow, collections::HashMap, hash::Hash};
 
 /// A bounded map.
-#[derive(Debug)]
 pub(crate) struct RecentMap<K, V> {
     /// Added or used since [`trim`](Self::trim) has dropped entries the last time.
     recent: HashMap<K, V>,

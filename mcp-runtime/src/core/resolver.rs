@@ -3,7 +3,7 @@
 //! waits for the answer any more.
 
 use std::{
-    fmt, io,
+    io,
     net::{IpAddr, SocketAddr, ToSocketAddrs as _},
     pin::Pin,
     sync::{Arc, LazyLock},
@@ -38,12 +38,6 @@ type LookUp = dyn Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync;
 pub(crate) struct Resolver {
     look_up: Arc<LookUp>,
     turns: Arc<Turns>,
-}
-
-impl fmt::Debug for Resolver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Resolver").field("turns", &self.turns).finish_non_exhaustive()
-    }
 }
 
 impl Resolver {

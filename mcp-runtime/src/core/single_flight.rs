@@ -5,11 +5,9 @@ use tokio::sync::watch;
 use super::{spawn::spawn, sync::Mutex};
 
 /// Runs of the same work, of which at most one is in progress.
-#[derive(Debug)]
 pub(crate) struct SingleFlight<T>(Mutex<Option<watch::Receiver<Option<T>>>>);
 
 /// A run in progress, or one that has ended.
-#[derive(Debug)]
 pub(crate) struct Flight<T>(watch::Receiver<Option<T>>);
 
 impl<T> Default for SingleFlight<T> {

@@ -5,13 +5,10 @@
 //! statement that changes it, so they ignore poisoning. They do it without closures, of which each type in a lock would
 //! have its own to compile; and they are inlined even without optimization, so that a profile leads through no lock.
 
+use std::sync::{self, PoisonError, RwLockReadGuard};
 pub(crate) use std::sync::{MutexGuard, RwLockWriteGuard};
-use std::{
-    fmt,
-    sync::{self, PoisonError, RwLockReadGuard},
-};
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Mutex<T>(sync::Mutex<T>);
 
 impl<T> Mutex<T> {
@@ -25,12 +22,6 @@ impl<T> Mutex<T> {
             Ok(guard) => guard,
             Err(poisoned) => poisoned.into_inner(),
         }
-    }
-}
-
-impl<T: fmt::Debug> fmt::Debug for Mutex<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 
@@ -56,12 +47,6 @@ impl<T> RwLock<T> {
             Ok(guard) => guard,
             Err(poisoned) => poisoned.into_inner(),
         }
-    }
-}
-
-impl<T: fmt::Debug> fmt::Debug for RwLock<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 

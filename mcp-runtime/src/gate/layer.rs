@@ -43,11 +43,10 @@ use crate::{
     core::{
         arguments::BoxFuture,
         context::Context,
-        dispatch::{FunctionOfItem, ItemCall, Request, Response, call_layered},
+        dispatch::FunctionOfItem,
         error::{Failure, ToolError},
         invoke::contain,
         item::{ItemLayer, ItemSpec},
-        server::Server,
         tool::{ToolBuilder, ToolResult},
     },
     prompt::{PromptBuilder, PromptResult},
@@ -216,7 +215,7 @@ impl Next {
         };
         let next =
             Self { layers: self.layers.clone(), index: self.index + 1, function: self.function.clone() };
-        let outcome = Arc::clone(&layer.layer).call(call.clone(), next);
+        let outcome = (layer.0)(call.clone(), next);
         contain(outcome, call.context()).await.map_err(ToolError)
     }
 }
@@ -275,25 +274,18 @@ where
     }
 }
 
-/// Calls an item through its layers.
-pub(crate) type CallLayered = fn(&Server, Request<'_>, Arc<dyn ItemCall>) -> Response;
-
-/// A [`Layer`] without its type.
-pub(crate) trait DynLayer: Send + Sync {
-    fn call(self: Arc<Self>, call: LayeredCall, next: Next) -> BoxFuture<Result<CallOutput, Failure>>;
-}
-
-impl<L: Layer> DynLayer for L {
-    fn call(self: Arc<Self>, call: LayeredCall, next: Next) -> BoxFuture<Result<CallOutput, Failure>> {
-        // the layer is called in the first poll, where panics are caught
-        Box::pin(async move { Layer::call(&*self, call, next).await.map_err(Failure::from) })
-    }
-}
+/// A layer without its type.
+pub(crate) type DynLayer = dyn Fn(LayeredCall, Next) -> BoxFuture<Result<CallOutput, Failure>> + Send + Sync;
 
 /// The layer as items have it.
 // rustc shows the next line where it counts the parameters of a function
 pub fn item_layer(layer: impl Layer /* async fn(LayeredCall, Next) -> Outcome */) -> ItemLayer {
-    ItemLayer { layer: Arc::new(layer), call_item: call_layered }
+    let layer = Arc::new(layer);
+    ItemLayer(Arc::new(move |call, next| {
+        let layer = layer.clone();
+        // the layer is called in the first poll, where panics are caught
+        Box::pin(async move { Layer::call(&*layer, call, next).await.map_err(Failure::from) })
+    }))
 }
 
 /// Adds a layer inside those that the item has.

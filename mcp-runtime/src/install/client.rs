@@ -13,14 +13,14 @@ use super::{
 use crate::schema::nearest;
 
 /// How a client starts a server, or where it connects to.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub(super) enum Launch {
     Command { command: String, arguments: Vec<String> },
     Url(String),
 }
 
 /// How a file refers to a value that is not in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reference {
     /// It cannot.
     None,
@@ -33,7 +33,7 @@ pub(super) enum Reference {
 }
 
 /// How an entry comes into a user's file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     /// The file is edited.
     File,

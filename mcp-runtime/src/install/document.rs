@@ -13,7 +13,7 @@ use crate::core::text_file::JSONC;
 /// The members of an entry, in the order in which they are written.
 pub(super) type Members = Vec<(&'static str, Value)>;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     /// JSON, with comments and trailing commas.
     Json,

@@ -49,7 +49,7 @@ struct Sentinels {
 }
 
 /// Why a connection was not opened.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct OpenError {
     pub(super) message: String,
     /// Whether another attempt fails as well: a wrong password, an unknown authority.

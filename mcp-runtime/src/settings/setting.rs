@@ -11,7 +11,7 @@ pub(super) const PATH: &str = "path";
 const MAX_DEPTH: usize = 8;
 
 /// One setting: a field whose value is not a table of further settings.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Setting {
     /// The keys that lead to it in the file.
     pub(super) path: Vec<String>,

@@ -250,7 +250,7 @@ impl Surroundings {
 }
 
 /// Where the value of a setting comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     Flag,
     Variable,

@@ -8,7 +8,7 @@ const READ_SIZE: usize = 64 << 10;
 const MAX_KEPT: usize = 1 << 20;
 
 /// One line, without its line ending.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(crate) enum Line {
     /// Its range in the buffer.
     Text(Range<usize>),
@@ -17,7 +17,6 @@ pub(crate) enum Line {
 }
 
 /// A buffer that bytes are read into and lines are taken from, in place and with a limit on the length of a line.
-#[derive(Debug)]
 pub(crate) struct LineBuffer {
     pub(super) bytes: Vec<u8>,
     /// `start..end` has been read and not yet returned; it contains no line ending before `scanned`.

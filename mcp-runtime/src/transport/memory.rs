@@ -204,7 +204,7 @@ impl MemoryConnection {
         if request.opens_stream() {
             // only `listen` returns a subscription
             return match self.server.start_stream(request, Some(self.open_requests())) {
-                Ok((mut subscription, _)) => subscription.result().into(),
+                Ok((subscription, _)) => subscription.result().into(),
                 Err(reply) => self.encode_reply(&reply, request.id, revision).into(),
             };
         }

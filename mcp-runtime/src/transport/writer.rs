@@ -26,7 +26,6 @@ const NOTIFICATION_BACKLOG: usize = 1 << 20;
 const MAX_UNCHARGED: usize = 64 << 10;
 
 /// How bytes are written.
-#[derive(Debug)]
 pub(crate) enum WriteMode {
     /// `nonblocking` takes what fits and returns `WouldBlock` otherwise; a thread writes the rest to `blocking`.
     #[cfg_attr(not(all(feature = "stdio", unix)), allow(dead_code))]
@@ -37,7 +36,6 @@ pub(crate) enum WriteMode {
     Async,
 }
 
-#[derive(Debug)]
 pub(crate) struct ConnectionWriter {
     mode: WriteMode,
     state: Mutex<WriterState>,
@@ -51,7 +49,7 @@ pub(crate) struct ConnectionWriter {
     shrunk: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct WriterState {
     /// Of a connection that shares a budget of unread bytes: for the backlog.
     permit: Option<Permit>,
@@ -67,7 +65,7 @@ struct WriterState {
 }
 
 /// The backlog, taken out to be written.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct BacklogChunk {
     pub(crate) bytes: Vec<u8>,
     replies: usize,
@@ -84,7 +82,7 @@ impl BacklogChunk {
 }
 
 /// Batch for the writer: whole lines, and how many of them are replies.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct OutputBuffer {
     pub(crate) bytes: Vec<u8>,
     pub(crate) replies: usize,

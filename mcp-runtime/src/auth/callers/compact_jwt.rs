@@ -68,7 +68,7 @@ impl SigningAlgorithm {
 }
 
 /// The header of a token.
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize)]
 pub(super) struct JoseHeader {
     pub(super) alg: String,
     pub(super) kid: Option<String>,
@@ -159,7 +159,7 @@ impl<'a> CompactJwt<'a> {
 }
 
 /// A key of a set, or of a proof: [RFC 7517](https://www.rfc-editor.org/rfc/rfc7517#section-4).
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 pub(super) struct JsonWebKey {
     pub(super) kty: String,
     pub(super) kid: Option<String>,
@@ -179,14 +179,14 @@ pub(super) struct JsonWebKey {
 }
 
 /// A public key that signatures are verified with.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct VerifyingKey {
     material: KeyMaterial,
     /// The algorithm that the key is used with, one of those that it is suited for.
     algorithm: Option<SigningAlgorithm>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 enum KeyMaterial {
     /// A point: `04`, x and y.
     P256(Vec<u8>),

@@ -88,7 +88,6 @@ struct ProofClaims {
 }
 
 /// A proof that fits its request, and has to be used up.
-#[derive(Debug)]
 pub(super) struct CheckedProof {
     id: String,
     owner: Owner,

@@ -5,7 +5,6 @@
 
 use std::{
     collections::HashMap,
-    fmt,
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -241,12 +240,6 @@ impl Turns {
         let turns = Arc::new(Semaphore::new(MAX_VERIFYING));
         self.by_owner.insert(owner.clone(), Arc::downgrade(&turns));
         turns
-    }
-}
-
-impl fmt::Debug for Guesses {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guesses").field("failed", &self.failed).finish_non_exhaustive()
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! See [RFC 7662](https://www.rfc-editor.org/rfc/rfc7662).
 
-use std::{fmt, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 
 use serde_json::{Map, Value};
 use tokio::sync::{OnceCell, Semaphore};
@@ -30,12 +30,6 @@ pub(super) struct IntrospectionConfig {
     pub(super) url: Option<String>,
     pub(super) client_id: String,
     pub(super) secret: String,
-}
-
-impl fmt::Debug for Introspector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Introspector").field("client_id", &self.client_id).finish_non_exhaustive()
-    }
 }
 
 impl Introspector {

@@ -5,7 +5,6 @@
 //! keys that are known serve on, for a limited time.
 
 use std::{
-    fmt,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -34,7 +33,7 @@ const MAX_KEYS: usize = 100;
 const MAX_NAMESAKES: usize = 4;
 
 /// How long keys are used.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct KeyTimes {
     /// After this they are fetched again.
     pub(super) max_age: Duration,
@@ -45,7 +44,7 @@ pub(super) struct KeyTimes {
 }
 
 /// The metadata that an authorization server publishes: RFC 8414, or OpenID Connect Discovery.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Clone, Deserialize)]
 pub(super) struct IssuerMetadata {
     issuer: String,
     jwks_uri: Option<String>,
@@ -53,7 +52,6 @@ pub(super) struct IssuerMetadata {
 }
 
 /// An authorization server, as far as a protected resource needs it.
-#[derive(Debug)]
 pub(super) struct IssuerEndpoint {
     pub(super) issuer: String,
     pub(super) fetcher: Fetcher,
@@ -110,7 +108,7 @@ struct KeyState {
 }
 
 /// A key, with its name.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct KnownKey {
     kid: Option<String>,
     key: Arc<VerifyingKey>,
@@ -130,12 +128,6 @@ enum Lookup {
     Unknown,
     /// Keys have never been fetched, or too long ago.
     NoKeys,
-}
-
-impl fmt::Debug for KeySource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeySource").field("issuer", &self.endpoint.issuer).finish_non_exhaustive()
-    }
 }
 
 impl KeySource {

@@ -98,7 +98,7 @@ pub struct Oauth {
 type AcceptFn = Arc<dyn Fn(&Principal) -> bool + Send + Sync>;
 
 /// Whether tokens may be bound to keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dpop {
     Refused,
     Accepted,

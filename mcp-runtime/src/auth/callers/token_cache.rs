@@ -2,7 +2,6 @@
 //! The table is bounded, and each principal has a share of it; tokens that do not fit are verified each time.
 
 use std::{
-    fmt,
     hash::{BuildHasher as _, Hasher as _, RandomState},
     sync::Arc,
     time::{Duration, SystemTime},
@@ -58,20 +57,12 @@ impl TokenHasher {
     }
 }
 
-impl fmt::Debug for TokenHasher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TokenHasher(..)")
-    }
-}
-
 /// The verdicts on tokens that were accepted.
-#[derive(Debug)]
 pub(super) struct TokenCache {
     hasher: TokenHasher,
     cached: Mutex<CachedTokens>,
 }
 
-#[derive(Debug)]
 struct CachedTokens {
     table: TokenTable,
     /// The generation of the keys that the tokens were verified with.

@@ -9,7 +9,7 @@ use super::verifier::Denied;
 use crate::core::{connection::Principal, reason::Refusal};
 
 /// The values that the claims of a token must have.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct ExpectedClaims {
     pub(super) issuer: String,
     /// The resource, and other names of it.
@@ -22,7 +22,7 @@ pub(super) struct ExpectedClaims {
 }
 
 /// Which claims say what, where that is not as the standards have it. A name that begins with `/` is a JSON pointer.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(super) struct ClaimNames {
     /// In place of `sub`.
     pub(super) subject: Option<String>,
@@ -33,7 +33,7 @@ pub(super) struct ClaimNames {
 }
 
 /// Where claims come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClaimSource {
     /// A JWT, which has all claims that matter.
     Token,
@@ -46,7 +46,7 @@ pub(super) enum ClaimSource {
 const MACHINE: &str = "client:";
 
 /// The claims of a token whose origin is certain.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct TokenClaims(pub(super) Map<String, Value>);
 
 /// The proof of possession that a token is bound to.

@@ -146,7 +146,6 @@ fn unknown_reference(kind: ItemKind, name: &str) -> Reply {
     Reply::unknown_item(what, name, None)
 }
 
-#[derive(Debug)]
 struct CompletionResult {
     /// The first of `total` values, as many as one reply may hold.
     values: Vec<String>,

@@ -12,13 +12,13 @@ use crate::{
     capability::open_for_handle,
     core::{
         connection::ItemKind,
-        dispatch::{ObservedItem, Reply, Request, Response, StreamSource},
+        dispatch::{CapabilityStream, ObservedItem, Reply, Request, Response},
         item::{BuildError, ItemDescriptor},
         jsonrpc::ProtocolError,
         protocol::EVENTS_EXTENSION,
         server::{
-            AnnotatedItem, Annotation, Assembly, Capability, Declared, Entries, Entry as _, Lasting,
-            RegisteredItem, Registry, Server, ServerHandle,
+            AnnotatedItem, Annotation, Assembly, Capability, Declared, Entries, Entry as _, RegisteredItem,
+            Registry, Server, ServerHandle,
         },
     },
 };
@@ -40,7 +40,7 @@ impl Events {
         }
         #[cfg(feature = "events-webhook")]
         if assembly.rules.options.http.identifies_callers() {
-            let _opened = assembly.open::<super::webhook::Webhooks>();
+            let _opened = assembly.open(super::webhook::Webhooks::open);
         }
         let offered = offered(assembly);
         if entry.delivery.is_empty() {
@@ -143,8 +143,9 @@ impl Capability for Events {
         }
     }
 
-    fn open_stream(&self, server: &Server, request: Request<'_>) -> Result<Box<dyn StreamSource>, Reply> {
-        Ok(Box::new(self.stream(server, request)?))
+    fn open_stream(&self, server: &Server, request: Request<'_>) -> Result<CapabilityStream, Reply> {
+        let mut stream = self.stream(server, request)?;
+        Ok(Box::new(move |cx| stream.poll_next(cx)))
     }
 
     fn observed(&self, _: &Registry, request: &Request<'_>) -> ObservedItem {
@@ -160,12 +161,6 @@ impl Capability for Events {
 }
 
 /// The rings last, so that cursors read on when the items of the server change.
-impl Lasting for EventRings {
-    fn open(_: &mut Assembly<'_>) -> Arc<Self> {
-        Arc::default()
-    }
-}
-
 impl Capability for EventRings {}
 
 impl AnnotatedItem {
@@ -193,7 +188,11 @@ impl Annotation for EventDescriptor {
         let limits = assembly.rules.options.limits.of_capabilities.get::<EventLimits>().cloned();
         let declared = &self.function.item;
         let name = format!("{}::{}", declared.location.module, declared.name);
-        let ring = assembly.open::<EventRings>().of(self.key(), &name, &limits.unwrap_or_default());
+        let ring = assembly.open::<EventRings>(|_| Arc::default()).of(
+            self.key(),
+            &name,
+            &limits.unwrap_or_default(),
+        );
         let entry = assembly.named(item, EventEntry::annotated(self, item, ring))?;
         Events::add(assembly, item, entry);
         Ok(())

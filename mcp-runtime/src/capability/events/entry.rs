@@ -21,13 +21,13 @@ use crate::{
         error::Failure,
         extensions::Extensions,
         invoke::{self, Ended, Invocation, StartOptions},
-        item::{BuildError, ItemSpec},
+        item::{BuildError, ItemFunction, ItemSpec},
         item_output::{ItemOutput, wrong_kind},
         jsonrpc::{Object, write_array, write_string},
         protocol::Revision,
         server::{Entry, RegisteredItem, Server},
         sync::Mutex,
-        tool::{Hints, ToolEntry, ToolHandler, published_output},
+        tool::{Hints, ToolEntry, published_output},
     },
     schema::{generator_for_output, link_patterns},
 };
@@ -36,7 +36,7 @@ use crate::{
 const NO_REQUEST: &str = "an event has no request";
 
 /// The party that subscribes.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct EventSubscriber {
     pub(crate) caller: Option<Arc<Principal>>,
     /// `None` if the server does not tell callers apart.
@@ -208,7 +208,7 @@ impl EventEntry {
         arguments: &str,
         extensions: &Arc<Extensions>,
     ) -> Invocation {
-        let ToolEntry { spec, handler, input, input_validator, state, .. } = &self.function;
+        let ToolEntry { spec, function, input, input_validator, state, .. } = &self.function;
         let context = || {
             let EventSubscriber { caller, access_rules } = subscriber.clone();
             let request = RequestContext {
@@ -237,7 +237,7 @@ impl EventEntry {
         if needs_check && let Err(failure) = input.check_size(arguments) {
             return Ended::Returned(Err(failure)).into();
         }
-        let ToolHandler::Annotated(function) = handler else {
+        let ItemFunction::Annotated(function) = function else {
             return Ended::Returned(Err(wrong_kind())).into();
         };
         let parts = CallParts {
@@ -304,11 +304,5 @@ fn is_object(root: &Value, schema: &Value) -> bool {
         (Some(ty), _) => *ty == "object",
         (None, Some(all)) => !all.is_empty() && all.iter().all(|one| is_object(root, one)),
         (None, None) => schema.get("properties").is_some(),
-    }
-}
-
-impl std::fmt::Debug for EventEntry {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EventEntry").field("name", &self.name()).finish_non_exhaustive()
     }
 }

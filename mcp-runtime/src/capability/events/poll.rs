@@ -43,7 +43,6 @@ struct PollEvents {
 }
 
 /// The result of `events/poll`.
-#[derive(Debug)]
 struct PollResult {
     name: Box<str>,
     events: SeenEvents,

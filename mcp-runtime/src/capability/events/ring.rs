@@ -3,7 +3,6 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    fmt,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
@@ -35,12 +34,6 @@ pub(crate) struct Occurrence {
     pub(super) time: u64,
     /// The payload as functions take it, once one was called.
     decoded: OnceLock<Option<AnyValue>>,
-}
-
-impl fmt::Debug for Occurrence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Occurrence").field("id", &self.id).finish_non_exhaustive()
-    }
 }
 
 /// The cost of an event besides its texts.
@@ -197,7 +190,6 @@ fn random_ring() -> u64 {
 }
 
 /// The events that were read from a ring.
-#[derive(Debug)]
 pub(super) struct ReadEvents {
     /// Each with how many were emitted before it.
     pub(super) events: Vec<(u64, Arc<Occurrence>)>,
@@ -339,12 +331,6 @@ impl EventRing {
         };
         self.changed.notify_waiters();
         end
-    }
-}
-
-impl fmt::Debug for EventRing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EventRing").field("name", &self.name).finish_non_exhaustive()
     }
 }
 

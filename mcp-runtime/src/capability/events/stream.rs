@@ -3,7 +3,6 @@
 //! stops. A client that does not read holds back its own stream only: what it misses meanwhile is a gap.
 
 use std::{
-    fmt,
     future::{pending, poll_fn},
     pin::pin,
     sync::Arc,
@@ -25,7 +24,7 @@ use crate::core::{
     arguments::BoxFuture,
     blocking::CallPermit,
     connection::Principal,
-    dispatch::{Reply, Request, StreamSource, write_subscription_meta},
+    dispatch::{Reply, Request, write_subscription_meta},
     error::Failure,
     gates::Stage,
     jsonrpc::{Object, ProtocolError, notification},
@@ -46,7 +45,6 @@ pub(super) struct PushedEvents {
     messages: NextMessage,
     run: BoxFuture<Result<(), Reply>>,
     ended: bool,
-    refusal: Option<Reply>,
 }
 
 /// The gates of an event, at one of which a stream waits.
@@ -123,34 +121,32 @@ impl Events {
             sent: Instant::now(),
         };
         let run = Box::pin(pusher.run(entering));
-        let mut stream = PushedEvents { messages, run, ended: false, refusal: None };
+        let mut stream = PushedEvents { messages, run, ended: false };
         // checks the arguments, so that no stream opens for invalid ones; only what an async rule says comes later
         let mut cx = Context::from_waker(Waker::noop());
         match stream.poll_next(&mut cx) {
-            Poll::Ready(None) => Err(stream.take_refusal().unwrap_or_else(|| exhausted("subscriptions"))),
+            Poll::Ready(Err(refusal)) => Err(refusal),
+            Poll::Ready(Ok(None)) => Err(exhausted("subscriptions")),
             _ => Ok(stream),
         }
     }
 }
 
-impl StreamSource for PushedEvents {
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+impl PushedEvents {
+    /// The next message; `None` at the end of the stream.
+    ///
+    /// # Errors
+    /// The reply that refuses the request, of a stream without messages.
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Vec<u8>>, Reply>> {
         if self.ended {
-            return Poll::Ready(None);
+            return Poll::Ready(Ok(None));
         }
         let polled = self.run.as_mut().poll(cx);
         if let Some(message) = self.messages.lock().take() {
-            return Poll::Ready(Some(message));
+            return Poll::Ready(Ok(Some(message)));
         }
-        polled.map(|result| {
-            self.ended = true;
-            self.refusal = result.err();
-            None
-        })
-    }
-
-    fn take_refusal(&mut self) -> Option<Reply> {
-        self.refusal.take()
+        self.ended = polled.is_ready();
+        polled.map_ok(|()| None)
     }
 }
 
@@ -306,11 +302,5 @@ async fn lost_access(server: &Server, caller: Option<Arc<Principal>>) -> Protoco
     tokio::select! {
         () = ticket.end.cancelled() => forbidden("the access of the subscriber has ended"),
         () = expired => forbidden("the authentication of the subscriber has expired"),
-    }
-}
-
-impl fmt::Debug for PushedEvents {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PushedEvents").field("ended", &self.ended).finish_non_exhaustive()
     }
 }

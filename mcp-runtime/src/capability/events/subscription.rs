@@ -1,7 +1,7 @@
 //! One subscription: the subscriber, the event and its arguments, and the position that it has read. Every way of delivery
 //! reads events here: those that the event's function lets through, as long as the subscriber has access to it.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 #[cfg(feature = "events-webhook")]
 use hyper::body::Bytes;
@@ -44,7 +44,6 @@ pub(crate) struct EventSubscription {
 }
 
 /// An event, as a subscription gets it.
-#[derive(Debug)]
 pub(crate) struct SeenEvent {
     occurrence: Arc<Occurrence>,
     /// JSON, if it is not what was emitted.
@@ -63,7 +62,7 @@ impl AsRef<[u8]> for EmittedData {
 }
 
 /// The events that were read for a subscription.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct SeenEvents {
     pub(crate) events: Vec<SeenEvent>,
     /// Whether it has missed events.
@@ -316,12 +315,6 @@ pub(super) fn canonical(arguments: &str) -> String {
     let mut out = String::with_capacity(arguments.len());
     write(&value, &mut out);
     out
-}
-
-impl fmt::Debug for EventSubscription {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EventSubscription").field("name", &self.name).finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

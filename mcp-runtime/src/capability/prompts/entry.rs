@@ -15,7 +15,6 @@ use crate::core::{
 };
 
 /// A prompt as the server offers it.
-#[derive(Debug)]
 pub(crate) struct PromptEntry {
     pub(crate) item: ItemSpec,
     pub(crate) function: ItemFunction<PromptCall>,

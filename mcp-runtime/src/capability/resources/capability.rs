@@ -197,7 +197,10 @@ impl Capability for Resources {
             return ObservedItem::Unregistered;
         }
         match self.find(&uri, request.access()) {
-            Ok((entry, _)) => ObservedItem::Found(entry.clone()),
+            Ok((entry, _)) => {
+                let (name, secrets) = (entry.uri.clone(), entry.item.secrets.clone());
+                ObservedItem::Found { kind: "resource", name, secrets }
+            }
             Err(error) => {
                 let hidden = self.find(&uri, Access::TRUSTED).is_ok();
                 ObservedItem::missing("resource", hidden, &error, request)

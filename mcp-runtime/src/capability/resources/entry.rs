@@ -1,6 +1,6 @@
 //! A resource or template of a server, and its entry in `resources/list` or `resources/templates/list`.
 
-use std::{any::Any, fmt, sync::Arc};
+use std::{any::Any, sync::Arc};
 
 use serde_json::{Map, Value};
 
@@ -43,15 +43,6 @@ pub(crate) struct ResourceEntry {
     prefix: String,
     /// Completions of the variables that have one.
     completions: Vec<ArgumentCompletion>,
-}
-
-impl fmt::Debug for ResourceEntry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResourceEntry")
-            .field("uri", &self.uri)
-            .field("item", &self.item)
-            .finish_non_exhaustive()
-    }
 }
 
 impl ResourceEntry {

@@ -15,8 +15,8 @@ use crate::core::{
     content::{ResourceContents, ResourceDefaults},
     context::{Context, Retry},
     dispatch::{
-        CacheHints, ClientRequestPolicy, CursorScope, ItemCall, ObservedEntry, Reply, Request, Response,
-        WriteResult, into_protocol_error, invalid_cursor, start_with_strings,
+        CacheHints, ClientRequestPolicy, CursorScope, ItemCall, Reply, Request, Response, WriteResult,
+        into_protocol_error, invalid_cursor, start_with_strings,
     },
     error::Failure,
     extensions::Extensions,
@@ -112,7 +112,6 @@ impl Resources {
 }
 
 /// The result of `resources/read`.
-#[derive(Debug)]
 pub(crate) struct ReadResult {
     pub(crate) result: ResourceResult,
     pub(crate) uri: Box<str>,
@@ -122,7 +121,6 @@ pub(crate) struct ReadResult {
 }
 
 /// Where the contents of a resource come from.
-#[derive(Debug)]
 pub(crate) enum ReadSource {
     Resource(Arc<ResourceEntry>),
     /// Not an item: a file of a skill.
@@ -154,20 +152,6 @@ impl WriteResult for ReadResult {
 
     fn meta(&self) -> Option<&Map<String, Value>> {
         self.result.meta.as_deref()
-    }
-}
-
-impl ObservedEntry for ResourceEntry {
-    fn kind(&self) -> &'static str {
-        "resource"
-    }
-
-    fn name(&self) -> &str {
-        &self.uri
-    }
-
-    fn secrets(&self) -> &[String] {
-        &self.item.secrets
     }
 }
 
@@ -261,7 +245,7 @@ enum ListPosition {
 }
 
 /// Where a page begins among the instances of the templates.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 struct InstancesPosition {
     /// The URI of the template, since its index may change.
     template: String,

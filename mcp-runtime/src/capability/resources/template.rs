@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 use crate::core::{arguments::TextArgument, protocol::normalize_uri};
 
 /// A literal or a variable of a template.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 enum Part {
     Literal(String),
     /// `{x}`, `{+x}`, `{x*}`; `{/x}` is a literal `/` before it.
@@ -28,7 +28,7 @@ impl Part {
 }
 
 /// A compiled template.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Template {
     parts: Vec<Part>,
     /// Variables of `{?a,b}` and `{&a}`: in any order, each optional.

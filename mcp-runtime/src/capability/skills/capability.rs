@@ -13,12 +13,11 @@ use crate::{
         item::BuildError,
         jsonrpc::{Object, ProtocolError},
         protocol::{Revision, SKILLS_EXTENSION, SKILLS_SETTINGS},
-        server::{Assembly, Capability, Declared, Lasting, List, PageCache, Registry, Server, page_of},
+        server::{Assembly, Capability, Declared, List, PageCache, Registry, Server, page_of},
     },
 };
 
 /// The skills of a server, read once, when it is built.
-#[derive(Debug)]
 pub(super) struct Skills {
     catalog: SkillCatalog,
     pages: PageCache,
@@ -26,13 +25,13 @@ pub(super) struct Skills {
 
 /// Opens the skills in the directories of the builder.
 pub(super) fn open_skills(assembly: &mut Assembly<'_>) {
-    let skills: Arc<Skills> = assembly.open();
+    let skills = assembly.open(Skills::open);
     if !skills.catalog.is_empty() {
         assembly.catalog::<Resources>().sources.push(skills);
     }
 }
 
-impl Lasting for Skills {
+impl Skills {
     fn open(assembly: &mut Assembly<'_>) -> Arc<Self> {
         let options = assembly.rules.options;
         let directories = options.of_capabilities.get::<SkillDirectories>();
@@ -46,9 +45,7 @@ impl Lasting for Skills {
         let catalog = SkillCatalog::read(directories, &mut assembly.errors);
         Arc::new(Self { catalog, pages: PageCache::default() })
     }
-}
 
-impl Skills {
     /// Legacy clients have neither skills nor their files.
     fn is_offered_in(&self, revision: Revision) -> bool {
         revision.is_modern() && !self.catalog.is_empty()
@@ -161,7 +158,6 @@ impl Skills {
 }
 
 /// The result of `skills/get`: encoded members.
-#[derive(Debug)]
 struct GetResult(Vec<u8>);
 
 impl WriteResult for GetResult {

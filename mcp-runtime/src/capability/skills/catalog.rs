@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Every skill of a server, in the order of their paths.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct SkillCatalog {
     skills: Vec<Skill>,
     /// By what follows `skill://`, with the host in lower case.
@@ -24,7 +24,7 @@ pub(crate) struct SkillCatalog {
 }
 
 /// The target of a `skill://` URI, with its path inside the skill.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) enum SkillResource<'a> {
     File(&'a Skill, &'a str, &'a SkillFile),
     Directory(&'a Skill, &'a str),

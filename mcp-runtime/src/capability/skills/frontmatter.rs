@@ -145,7 +145,7 @@ fn parse(yaml: &str) -> Result<Map<String, Value>, Fault> {
 }
 
 /// How much a value takes.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 struct Size {
     values: usize,
     text_bytes: usize,

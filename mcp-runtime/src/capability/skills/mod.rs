@@ -26,7 +26,6 @@ use crate::{
 pub(crate) const MANIFEST: &str = "SKILL.md";
 
 /// One skill: the files of its directory when the server was built.
-#[derive(Debug)]
 pub(crate) struct Skill {
     /// The part of its URI after `skill://`: `name`, or `prefix/name` under a mount.
     pub(crate) path: String,
@@ -43,14 +42,12 @@ pub(crate) struct Skill {
 }
 
 /// A directory or a file inside a skill.
-#[derive(Debug)]
 pub(crate) enum SkillNode {
     Directory,
     File(SkillFile),
 }
 
 /// A file: its contents, and the size and digest of exactly these bytes.
-#[derive(Debug)]
 pub(crate) struct SkillFile {
     pub(crate) contents: ResourceResult,
     pub(crate) mime: &'static str,

@@ -47,7 +47,7 @@ impl SkillsDir {
 }
 
 /// The directories that a builder takes.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(super) struct SkillDirectories(pub(super) Vec<SkillsDir>);
 
 fn add(options: &mut Options, directories: impl IntoIterator<Item = SkillsDir>) {

@@ -17,11 +17,11 @@ use crate::core::{
     dispatch::{PendingReply, Reply, Request, Response, ResultBody, WriteResult, required_text},
     jsonrpc::{Meta, Object, ProtocolError, null_is_absent},
     protocol::{MISSING_CLIENT_CAPABILITY, Revision, TASKS_EXTENSION},
-    server::{Assembly, Capability, Declared, ItemDefaults, Lasting, Registry, Server},
+    server::{Assembly, Capability, Declared, ItemDefaults, Registry, Server},
 };
 
-impl Lasting for Tasks {
-    fn open(assembly: &mut Assembly<'_>) -> Arc<Self> {
+impl Tasks {
+    pub(super) fn open(assembly: &mut Assembly<'_>) -> Arc<Self> {
         let ItemDefaults { options, hub, store, .. } = assembly.rules;
         let own = options.of_capabilities.get::<TaskOptions>().cloned().unwrap_or_default();
         Self::new(own, store, hub.clone())
@@ -188,7 +188,6 @@ impl TaskAction {
 }
 
 /// A result that is a task.
-#[derive(Debug)]
 pub(super) struct TaskResult {
     id: Arc<str>,
     record: StoredTask,

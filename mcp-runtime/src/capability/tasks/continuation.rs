@@ -65,7 +65,7 @@ pub(crate) fn open_for_tool(
     }
     let mode = tool.spec.task?;
     let gates = tool.spec.item.gates.clone();
-    let tasks: Arc<Tasks> = assembly.open();
+    let tasks = assembly.open(Tasks::open);
     tasks.may_restart.fetch_or(restarts, Ordering::Relaxed);
     Some(Arc::new(TasksOfTool { tasks, mode, restarts, gates }))
 }
@@ -90,7 +90,6 @@ pub fn blocking_task<R: Send + 'static>(
 }
 
 /// The tasks of one tool.
-#[derive(Debug)]
 struct TasksOfTool {
     tasks: Arc<Tasks>,
     mode: TaskMode,
@@ -115,7 +114,8 @@ impl Continuation for TasksOfTool {
 
     fn suspend(&self, context: &Context) {
         let gates = self.gates.clone().filter(|_| self.starts_at_once());
-        context.suspend(ContinueAsTask { tasks: self.tasks.clone(), gates, restarts: self.restarts });
+        let continues = ContinueAsTask { tasks: self.tasks.clone(), gates, restarts: self.restarts };
+        context.suspend(Suspension { ends_run: false, respond: Box::new(|call| continues.respond(call)) });
     }
 
     fn prepare(self: Arc<Self>, context: &Context) {
@@ -124,7 +124,6 @@ impl Continuation for TasksOfTool {
 }
 
 /// A call that was a task of another process.
-#[derive(Debug)]
 struct ResumedTask(Arc<RunningTask>);
 
 impl Continuation for ResumedTask {
@@ -157,16 +156,13 @@ struct ContinueAsTask {
     restarts: bool,
 }
 
-impl Suspension for ContinueAsTask {
-    fn ends_run(&self) -> bool {
-        false
-    }
-
-    fn respond(self: Box<Self>, mut call: Box<SuspendedCall>) -> Response {
+impl ContinueAsTask {
+    /// Answers the request of a call with its task.
+    fn respond(self, mut call: Box<SuspendedCall>) -> Response {
         let Some(server) = call.server() else { return Reply::server_dropped().into() };
         // dropping the server ends its tasks
         call.leave_request();
-        let Self { tasks, gates, restarts } = *self;
+        let Self { tasks, gates, restarts } = self;
         tasks.begin(&server);
         let stored = (restarts && tasks.store.is_shared()).then(|| Box::new(stored_call(&call)));
         let context = call.context().clone();

@@ -17,7 +17,6 @@ mod watch;
 
 use std::{
     collections::HashMap,
-    fmt,
     pin::pin,
     sync::{
         Arc, OnceLock,
@@ -77,17 +76,10 @@ pub(crate) struct Tasks {
 }
 
 /// A permit for a running task; dropping it releases the permit and removes the task from the running ones.
-#[derive(Debug)]
 pub(crate) struct TaskPermit {
     tasks: Arc<Tasks>,
     pub(crate) task: Arc<RunningTask>,
     _permit: Permit,
-}
-
-impl fmt::Debug for Tasks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tasks").field("options", &self.options).finish_non_exhaustive()
-    }
 }
 
 /// The reply while the store cannot be reached.

@@ -104,7 +104,7 @@ impl ToolBuilder {
 }
 
 fn open_tasks(assembly: &mut Assembly<'_>) {
-    let _opened = assembly.open::<Tasks>();
+    let _opened = assembly.open(Tasks::open);
 }
 
 impl ServerBuilder {

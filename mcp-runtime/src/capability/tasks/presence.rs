@@ -27,7 +27,7 @@ const MAX_LISTED_BYTES: usize = 64 << 20;
 const MAX_LISTS: usize = 1024;
 
 /// A list of ids: of the tasks of one process that may run again, or of the processes that have such.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(super) struct IdList {
     pub(super) ids: BTreeSet<Arc<str>>,
     /// Until when it is kept, in milliseconds since 1970.
@@ -50,7 +50,7 @@ pub(super) fn lists() -> Table {
 }
 
 /// What this process has told the others of itself.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Presence {
     /// Until when no other process takes over its tasks.
     until: Option<Instant>,

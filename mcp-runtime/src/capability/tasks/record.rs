@@ -26,7 +26,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_LOSSES: u32 = 3;
 
 /// One task.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(super) struct StoredTask {
     /// A digest of the caller that it belongs to; absent where callers are not told apart.
     pub(super) owner: Option<Arc<str>>,
@@ -61,7 +61,7 @@ pub(super) struct StoredTask {
 }
 
 /// A request to the client.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoredRequest {
     pub(super) key: Box<str>,
     /// Identifies what is requested.
@@ -71,7 +71,7 @@ pub(super) struct StoredRequest {
 }
 
 /// How a task has ended.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum StoredEnd {
     /// `result` on the wire.
@@ -82,7 +82,7 @@ pub(super) enum StoredEnd {
 }
 
 /// The call that has become a task.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(super) struct StoredCall {
     pub(super) tool: String,
     pub(super) arguments: String,
@@ -110,7 +110,7 @@ pub(super) struct StoredCall {
 }
 
 /// The state that all retries of a call have in common, one of which may use the responses.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(super) struct RetriedCall {
     pub(super) id: String,
     /// When the call first asked its client, in milliseconds since 1970.

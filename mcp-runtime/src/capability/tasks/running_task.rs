@@ -3,7 +3,6 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
-    fmt,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -67,7 +66,7 @@ struct TaskState {
 }
 
 /// How a task ended, for logs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TaskSummary {
     /// `completed`, `tool_error`, `failed`, `cancelled`, `expired` or `lost`.
     pub(crate) outcome: &'static str,
@@ -88,12 +87,6 @@ impl TaskSummary {
 
     pub(super) const fn failed(code: i64, reason: Option<Reason>) -> Self {
         Self { outcome: "failed", code: Some(code), reason }
-    }
-}
-
-impl fmt::Debug for RunningTask {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunningTask").finish_non_exhaustive()
     }
 }
 

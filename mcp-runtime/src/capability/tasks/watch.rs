@@ -15,7 +15,6 @@ use crate::core::{
 pub(super) const TOPIC: &str = "tasks";
 
 /// A task that clients listen to.
-#[derive(Debug)]
 pub(super) struct WatchedTask {
     id: Arc<str>,
     newest: Mutex<Versioned<StoredTask>>,

@@ -7,7 +7,7 @@ use crate::core::{
     dispatch::{Reply, Request, Response, WriteResult},
     jsonrpc::{Object, write_array, write_string},
     protocol::Revision,
-    server::{Assembly, Capability, Declared, Lasting, Named, Registry, Server, ServerBuilder},
+    server::{Assembly, Capability, Declared, Named, Registry, Server, ServerBuilder},
 };
 
 /// The moods that a builder was given, and so those of its server: they stay the same while it runs.
@@ -15,7 +15,7 @@ use crate::core::{
 struct Moods(Vec<String>);
 
 const MOODS: Named =
-    Named { key: "moods", open: |assembly| drop(assembly.open::<Moods>()), mount: |_, _, _| {} };
+    Named { key: "moods", open: |assembly| drop(assembly.open(Moods::open)), mount: |_, _, _| {} };
 
 impl ServerBuilder {
     /// Adds a mood.
@@ -28,7 +28,7 @@ impl ServerBuilder {
     }
 }
 
-impl Lasting for Moods {
+impl Moods {
     fn open(assembly: &mut Assembly<'_>) -> Arc<Self> {
         Arc::new(assembly.rules.options.of_capabilities.get::<Self>().cloned().unwrap_or_default())
     }

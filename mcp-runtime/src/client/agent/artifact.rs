@@ -90,7 +90,7 @@ struct SessionArtifact {
 }
 
 /// The resource that an artifact came from.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct ArtifactSource {
     pub(super) namespace: String,
     pub(super) uri: String,
@@ -99,7 +99,7 @@ pub(super) struct ArtifactSource {
 }
 
 /// Why a content is not stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum NotStored {
     TooLarge { limit: usize },
     SessionFull { limit: usize },

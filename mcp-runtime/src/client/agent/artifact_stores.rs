@@ -12,13 +12,12 @@ use crate::core::{blocking, store::StoreFuture, sync::Mutex, whole_file};
 type StoredKey = (String, String);
 
 /// Artifacts in memory. When they are full, the oldest are dropped.
-#[derive(Debug)]
 pub(super) struct MemoryArtifacts {
     max_bytes: usize,
     stored: Mutex<StoredArtifacts>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct StoredArtifacts {
     contents: HashMap<StoredKey, Vec<u8>>,
     oldest_first: VecDeque<StoredKey>,
@@ -83,7 +82,7 @@ impl ArtifactStore for MemoryArtifacts {
 
 /// Artifacts as files of a directory: one folder for each scope, named by a digest of it, and in it one file for each
 /// artifact, named by its id. On Unix, only the user of this program may read them.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct DirectoryArtifacts {
     path: PathBuf,
 }

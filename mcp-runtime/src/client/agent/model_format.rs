@@ -13,7 +13,6 @@ const MAX_NAMES: usize = 100_000;
 const MAX_NAME_BYTES: usize = 16 << 20;
 
 /// Which names stand for which tools. Once a name was given, it stays for as long as the tool is listed.
-#[derive(Debug)]
 pub(super) struct ModelNames {
     by_tool: RecentMap<String, String>,
     by_name: HashMap<String, String>,

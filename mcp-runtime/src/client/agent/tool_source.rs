@@ -23,7 +23,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 pub(super) type ConnectFn = Box<dyn Fn() -> AnswerFuture<Result<Client, Error>> + Send + Sync>;
 
 /// A tool of a server, or one of the functions that make its resources usable.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct SourceEntry {
     pub(super) info: ToolInfo,
     pub(super) is_of_resources: bool,

@@ -26,7 +26,6 @@ const CARD_TYPE: HeaderValue = HeaderValue::from_static("application/mcp-server-
 const MAX_NAMED: usize = 10;
 
 /// An endpoint that a catalog leads to.
-#[derive(Debug)]
 pub(super) struct FoundEndpoint {
     url: Url,
     /// Of another origin: which addresses it may have.

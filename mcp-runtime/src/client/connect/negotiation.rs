@@ -50,7 +50,7 @@ pub(in crate::client) fn remember(key: String, revision: Revision) {
 }
 
 /// The server's description of itself.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(in crate::client) struct ServerFacts {
     pub(in crate::client) name: String,
     pub(in crate::client) version: String,
@@ -59,7 +59,6 @@ pub(in crate::client) struct ServerFacts {
 }
 
 /// The revision to use.
-#[derive(Debug)]
 pub(in crate::client) struct Agreement {
     pub(in crate::client) revision: Revision,
     pub(in crate::client) server: ServerFacts,

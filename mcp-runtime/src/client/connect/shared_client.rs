@@ -64,7 +64,6 @@ const SILENT_PROCESS: Duration = Duration::from_secs(10);
 const IN_PROCESS_BUFFER: usize = 256 << 10;
 
 /// A transport with what was agreed on it.
-#[derive(Debug)]
 pub(in crate::client) struct Connection {
     pub(in crate::client) link: Arc<ServerLink>,
     pub(in crate::client) revision: Revision,

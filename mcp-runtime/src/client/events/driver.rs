@@ -51,7 +51,7 @@ const FINAL_CODES: [i64; 9] =
 const UNSUPPORTED_CODES: [i64; 3] = [METHOD_NOT_FOUND, -32014, -32026];
 
 /// How events come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeliveryMode {
     Push,
     Poll,

@@ -26,7 +26,7 @@ struct ResultHead<'a> {
 }
 
 /// A request, and what has been answered so far.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct InputRounds {
     params: RequestParams,
     answers: Map<String, Value>,
@@ -34,7 +34,6 @@ pub(crate) struct InputRounds {
 }
 
 /// The outcome of a round.
-#[derive(Debug)]
 pub(crate) enum RoundOutcome {
     /// The result of the request.
     Complete,
@@ -45,7 +44,6 @@ pub(crate) enum RoundOutcome {
 }
 
 /// Requests that must be answered, by key. Without any, the request is repeated as it is.
-#[derive(Debug)]
 pub(crate) struct InputRequired {
     pub(crate) requests: Map<String, Value>,
     /// `requestState`, as it was sent.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
 /// Bounds of one list with all its pages.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct ListBounds {
     pub(crate) bytes: usize,
     pub(crate) entries: usize,
@@ -118,7 +118,6 @@ impl DroppedEntry {
 }
 
 /// The pages of a list that have come so far.
-#[derive(Debug)]
 pub(crate) struct ListPages {
     kind: ListedKind,
     bounds: ListBounds,

@@ -7,7 +7,7 @@ use crate::core::protocol::{META_CLIENT_CAPABILITIES, META_PROTOCOL_VERSION};
 use crate::core::{jsonrpc::Object, protocol::Revision};
 
 /// The params of a request.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct RequestParams {
     pub(crate) members: Map<String, Value>,
     /// Members that are raw JSON, such as a `requestState`.

@@ -6,7 +6,7 @@
 use http::{HeaderMap, header::WWW_AUTHENTICATE};
 
 /// The parameters of the challenges that this client understands.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Default, PartialEq, Eq)]
 pub(in crate::client) struct Challenge {
     pub(in crate::client) scopes: Vec<String>,
     pub(in crate::client) resource_metadata: Option<String>,

@@ -74,7 +74,7 @@ const ENVIRONMENT: &[&str] = &[
 ];
 
 /// A child process; clones are the same one.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(in crate::client) struct ChildHandle {
     exit: Exit,
     stderr: Arc<Mutex<VecDeque<u8>>>,

@@ -19,7 +19,6 @@ pub(in crate::client) struct StreamEvent {
 }
 
 /// A parser of one stream.
-#[derive(Debug)]
 pub(in crate::client) struct EventStreamParser {
     /// The incomplete line at the end of the last chunk.
     rest: Vec<u8>,

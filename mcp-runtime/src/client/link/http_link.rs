@@ -92,7 +92,7 @@ const MAX_ERROR: usize = 1 << 20;
 pub(in crate::client) type HeaderHook = Arc<dyn Fn(&mut HeaderMap) + Send + Sync>;
 
 /// Whether a request is worth a user's time.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(in crate::client) enum Login<'a> {
     /// The program waits for it: the clock of its operation stops while the user logs in.
     Allowed(Option<&'a Operation>),
@@ -117,12 +117,6 @@ pub(in crate::client) struct HttpLink {
     session: RwLock<Option<HeaderValue>>,
     /// The agreed revision of a legacy server, for the header.
     legacy_revision: RwLock<Option<Revision>>,
-}
-
-impl std::fmt::Debug for HttpLink {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HttpLink").field("url", &self.url.as_str()).finish_non_exhaustive()
-    }
 }
 
 impl HttpLink {

@@ -19,7 +19,6 @@ use outgoing::OutgoingRequest;
 use stream_link::StreamLink;
 
 /// The transport of a connection.
-#[derive(Debug)]
 pub(super) enum ServerLink {
     Stream(StreamLink),
     Http(Arc<HttpLink>),
@@ -92,7 +91,6 @@ impl ServerLink {
 }
 
 /// How a request failed, where the client may do something about it.
-#[derive(Debug)]
 pub(super) enum LinkError {
     /// The server does not know the session any more.
     SessionLost,

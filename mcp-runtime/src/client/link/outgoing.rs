@@ -14,7 +14,6 @@ use crate::{
 };
 
 /// A request as a transport sends it.
-#[derive(Debug)]
 pub(in crate::client) struct OutgoingRequest<'a> {
     pub(in crate::client) id: u64,
     pub(in crate::client) method: &'a str,
@@ -29,7 +28,6 @@ pub(in crate::client) struct OutgoingRequest<'a> {
 }
 
 /// The members of a request's `_meta` besides those of its params.
-#[derive(Debug)]
 pub(in crate::client) struct RequestMeta<'a> {
     /// The program's own.
     pub(in crate::client) own: &'a Map<String, Value>,
@@ -39,7 +37,6 @@ pub(in crate::client) struct RequestMeta<'a> {
 }
 
 /// The members of `_meta` that every request of 2026-07-28 has.
-#[derive(Debug)]
 pub(in crate::client) struct ModernMeta<'a> {
     /// Members as JSON, which do not change from request to request.
     pub(in crate::client) client: &'a [u8],

@@ -57,7 +57,6 @@ const WRITE_BATCH: usize = 64 << 10;
 const LAST_MESSAGES: Duration = Duration::from_millis(200);
 
 /// A connection over two streams; its tasks end with `token`.
-#[derive(Debug)]
 pub(in crate::client) struct StreamLink {
     shared: Arc<StreamShared>,
     token: CancellationToken,
@@ -66,7 +65,6 @@ pub(in crate::client) struct StreamLink {
     http: Option<Arc<HttpLink>>,
 }
 
-#[derive(Debug)]
 struct StreamShared {
     outgoing: mpsc::Sender<Vec<u8>>,
     requests: Mutex<RequestTable>,
@@ -74,7 +72,7 @@ struct StreamShared {
     cleanup: Arc<Cleanup>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct RequestTable {
     waiting: HashMap<u64, WaitingRequest, BuildHasherDefault<IdHasher>>,
     /// Notifications and responses that were sent, and how many of them the server has read for certain: an error
@@ -86,7 +84,7 @@ struct RequestTable {
 }
 
 /// Hashes ids, which this client counts up: a server can ask for any of them and cannot add one.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct IdHasher(u64);
 
 impl Hasher for IdHasher {
@@ -106,7 +104,6 @@ impl Hasher for IdHasher {
     }
 }
 
-#[derive(Debug)]
 struct WaitingRequest {
     reply: oneshot::Sender<Result<String, Error>>,
     /// How many notifications and responses were sent before.

@@ -5,7 +5,6 @@
 //! one that is about to end), and for another one after `401`, or `403` with `insufficient_scope` ([`Authorizer::challenged`]).
 
 use std::{
-    fmt,
     future::Future,
     io,
     net::IpAddr,
@@ -192,18 +191,12 @@ pub(in crate::client) struct Authorizer {
 }
 
 /// The result of handling a refused token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::client) enum NewToken {
     /// A renewed one, or that of another call.
     Renewed,
     /// The client was authorized again.
     Authorized,
-}
-
-impl fmt::Debug for Authorizer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Authorizer").finish_non_exhaustive()
-    }
 }
 
 impl Authorizer {

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// RFC 9728.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Clone, Deserialize)]
 pub(super) struct ResourceMetadata {
     pub(super) resource: String,
     #[serde(default, deserialize_with = "null_is_absent")]
@@ -24,7 +24,7 @@ pub(super) struct ResourceMetadata {
 }
 
 /// RFC 8414, or OpenID Connect Discovery.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Clone, Deserialize)]
 pub(super) struct ServerMetadata {
     pub(super) issuer: String,
     #[serde(default, deserialize_with = "null_is_absent")]

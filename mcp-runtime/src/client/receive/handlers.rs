@@ -2,7 +2,6 @@
 //! the capability.
 
 use std::{
-    fmt,
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
@@ -225,7 +224,6 @@ pub enum ChangeEvent {
 }
 
 /// Why a request of the server has no answer.
-#[derive(Debug)]
 pub(in crate::client) enum AnswerError {
     /// The program's function failed, with a message for the server.
     Failed(String),
@@ -249,12 +247,6 @@ pub(in crate::client) struct Handlers {
     /// Lines over byte streams that are not messages, for `mcp-dev`.
     #[cfg(feature = "cli")]
     pub(in crate::client) stray_line: Option<Listener<String>>,
-}
-
-impl fmt::Debug for Handlers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handlers").finish_non_exhaustive()
-    }
 }
 
 impl Handlers {

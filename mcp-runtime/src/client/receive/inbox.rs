@@ -83,7 +83,7 @@ impl<R: Responder + 'static> Drop for UnansweredRequest<R> {
 }
 
 /// Which cached lists a notification makes stale.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::client) enum Stale<'a> {
     Tools,
     Resources,

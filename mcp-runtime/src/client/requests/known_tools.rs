@@ -18,7 +18,6 @@ use crate::{
 /// The largest integer that a header may repeat, by which JavaScript is exact.
 const MAX_INTEGER: i64 = (1 << 53) - 1;
 
-#[derive(Debug)]
 struct KnownTool {
     info: ToolInfo,
     headers: Vec<HeaderParam>,
@@ -35,7 +34,7 @@ impl KnownTool {
 }
 
 /// The known tools of a server.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(in crate::client) struct KnownTools(RwLock<HashMap<String, Arc<KnownTool>>>);
 
 impl KnownTools {

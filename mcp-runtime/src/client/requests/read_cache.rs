@@ -33,7 +33,7 @@ const TRACE_HEADERS: [HeaderName; 3] = [
 ];
 
 /// How much is kept.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(in crate::client) struct ReadCacheBounds {
     pub(in crate::client) entries: usize,
     pub(in crate::client) bytes: usize,
@@ -48,7 +48,7 @@ impl Default for ReadCacheBounds {
 /// For whom a result was made: a digest of what the client sends about its caller.
 pub(super) type Caller = [u8; 32];
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct ReadKey {
     /// `None` for results that the server calls public.
     principal: Option<Caller>,
@@ -56,7 +56,7 @@ struct ReadKey {
 }
 
 /// Where a result came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::client) enum ReadFrom {
     Cache,
     /// From the request of another reader, which was in progress already.
@@ -65,19 +65,16 @@ pub(in crate::client) enum ReadFrom {
 }
 
 /// Results of `resources/read`, as raw JSON, and the requests for them that are in progress.
-#[derive(Debug)]
 pub(in crate::client) struct ReadCache {
     bounds: ReadCacheBounds,
     state: Mutex<ReadState>,
 }
 
-#[derive(Debug)]
 struct ReadState {
     results: RecentMap<ReadKey, KeptRead>,
     flights: HashMap<ReadKey, Arc<ReadFlight>>,
 }
 
-#[derive(Debug)]
 struct KeptRead {
     json: Arc<str>,
     received: Instant,
@@ -91,7 +88,7 @@ fn size_of(json: &str, uri: &str) -> usize {
 }
 
 /// A request in progress: the reader that has the lock sends it, the others wait for the lock and find the result.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct ReadFlight(tokio::sync::Mutex<Option<Result<Arc<str>, Error>>>);
 
 /// A reader's place in a flight. The last one to leave it without a result removes the flight.
@@ -112,7 +109,7 @@ impl Drop for FlightSeat<'_> {
 }
 
 /// The server's hints.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 struct ReadHints {
     /// `None` if the server did not say.
     ttl: Option<Duration>,

@@ -34,7 +34,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// The result of a request that needs no more input.
-#[derive(Debug)]
 pub(in crate::client) struct CompleteReply {
     /// The raw JSON.
     pub(in crate::client) json: String,

@@ -10,7 +10,6 @@ use std::{
 use super::{Owner, Quota, Usage};
 
 /// Entries by key, bounded in their number and in bytes; `T` is a time.
-#[derive(Debug)]
 pub(crate) struct OwnedTable<K, V, T> {
     entries: HashMap<K, OwnedEntry<V, T>>,
     by_expiry: BTreeSet<(T, K)>,
@@ -19,7 +18,6 @@ pub(crate) struct OwnedTable<K, V, T> {
 }
 
 /// An entry.
-#[derive(Debug)]
 pub(crate) struct OwnedEntry<V, T> {
     pub(crate) owner: Owner,
     pub(crate) bytes: usize,

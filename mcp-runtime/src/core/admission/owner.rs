@@ -1,13 +1,12 @@
 //! Whose share of a limit a request uses: the principal's if callers are identified, else that of the client's address.
 
 use std::{
-    fmt,
     net::IpAddr,
     sync::{Arc, LazyLock},
 };
 
 /// The owner of a share of each limit. Owners say nothing about permissions: clients behind one address are one owner.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Owner(Arc<str>);
 
 static LOCAL: LazyLock<Owner> = LazyLock::new(|| Owner("local".into()));
@@ -53,12 +52,6 @@ impl Owner {
     /// Whether no limit is shared with others.
     pub(super) fn is_alone(&self) -> bool {
         *self == *LOCAL
-    }
-}
-
-impl fmt::Debug for Owner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Owner({})", self.0)
     }
 }
 

@@ -150,7 +150,7 @@ pub(crate) struct RateLimiter {
 }
 
 /// An owner, and when it will have got everything back.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 struct Slot {
     /// A hash, or zero in an empty slot.
     owner: u64,
@@ -272,12 +272,6 @@ fn find_slot(bucket: &mut [Slot], owner: u64) -> &mut Slot {
         least
     });
     &mut bucket[index]
-}
-
-impl fmt::Debug for RateLimiter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RateLimiter").field("rate", &self.rate).finish_non_exhaustive()
-    }
 }
 
 /// Durations and rates are what their digits and units say.

@@ -12,7 +12,6 @@ use super::{Full, Owner, Quota};
 use crate::core::sync::Mutex;
 
 /// Units, such as requests or bytes, of which all owners together hold a limited number, and each owner a share at most.
-#[derive(Debug)]
 pub(crate) struct Shares {
     quota: Quota,
     used: AtomicUsize,
@@ -108,7 +107,6 @@ impl Shares {
 }
 
 /// Units that are released on drop.
-#[derive(Debug)]
 pub(crate) struct Permit {
     shares: Arc<Shares>,
     owner: Option<Owner>,

@@ -14,7 +14,6 @@ use super::{Owner, Quota};
 use crate::core::sync::Mutex;
 
 /// Turns, each of which takes the same number of units.
-#[derive(Debug)]
 pub(crate) struct Turns {
     quota: Quota,
     part_percent: u8,
@@ -22,7 +21,7 @@ pub(crate) struct Turns {
     state: Mutex<TurnState>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct TurnState {
     used: usize,
     owners: HashMap<Owner, OwnerTurns>,
@@ -30,7 +29,7 @@ struct TurnState {
     next: VecDeque<Owner>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct OwnerTurns {
     used: usize,
     parts: HashMap<Arc<str>, PartTurns>,
@@ -39,7 +38,7 @@ struct OwnerTurns {
     is_in_line: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct PartTurns {
     used: usize,
     waiting: VecDeque<oneshot::Sender<Turn>>,
@@ -47,7 +46,6 @@ struct PartTurns {
 }
 
 /// A turn that was taken. Its units are released on drop.
-#[derive(Debug)]
 pub(crate) struct Turn {
     turns: Arc<Turns>,
     owner: Owner,
@@ -273,7 +271,7 @@ mod tests {
             drop(task.await.unwrap());
         }
         let state = turns.state.lock();
-        assert!(state.used == 0 && state.owners.is_empty() && state.next.is_empty(), "{state:?}");
+        assert!(state.used == 0 && state.owners.is_empty() && state.next.is_empty());
     }
 
     #[tokio::test]

@@ -8,7 +8,7 @@ use super::Owner;
 pub(crate) const HALF: u8 = 50;
 
 /// A limit, and how much of it one owner may use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Quota {
     pub(crate) limit: usize,
     /// The maximum for any owner.
@@ -64,7 +64,6 @@ impl Quota {
 }
 
 /// How much of a quota each owner uses.
-#[derive(Debug)]
 pub(crate) struct Usage {
     quota: Quota,
     total: usize,

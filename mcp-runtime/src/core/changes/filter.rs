@@ -13,7 +13,7 @@ use crate::core::{
 };
 
 /// The lists whose changes a client subscribes to, or a server publishes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ListChanges(u8);
 
 impl ListChanges {
@@ -40,7 +40,6 @@ impl FromIterator<ItemList> for ListChanges {
 }
 
 /// The subscriptions of one subscriber.
-#[derive(Debug)]
 pub(crate) struct Filter {
     lists: ListChanges,
     uris: RwLock<SubscribedUris>,
@@ -49,7 +48,6 @@ pub(crate) struct Filter {
     limits: SubscriptionLimits,
 }
 
-#[derive(Debug)]
 struct SubscribedUris {
     /// The subscriber's spelling by normalized URI: nearly always the same text, which is kept once.
     by_key: HashMap<Arc<str>, Arc<str>>,

@@ -43,10 +43,9 @@ impl Default for SubscriptionLimits {
 }
 
 /// Publishes the changes of a server; clones share one hub.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Hub(Arc<HubInner>);
 
-#[derive(Debug)]
 struct HubInner {
     limits: SubscriptionLimits,
     permits: Arc<Shares>,
@@ -58,14 +57,12 @@ struct HubInner {
     streams: Mutex<HashMap<u64, OpenStream>>,
 }
 
-#[derive(Debug)]
 struct OpenStream {
     caller: Arc<Principal>,
     end: CancellationToken,
 }
 
 /// The hub's part of a subscriber.
-#[derive(Debug)]
 struct SubscriberEntry {
     filter: Arc<Filter>,
     /// The caller that opened the newest stream of a legacy session.
@@ -74,7 +71,7 @@ struct SubscriberEntry {
     queue: Mutex<ChangeQueue>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct ChangeQueue {
     /// Oldest first.
     pending: VecDeque<Change>,
@@ -256,7 +253,6 @@ impl Hub {
 }
 
 /// The registration of an open stream.
-#[derive(Debug)]
 pub(crate) struct StreamTicket {
     hub: Hub,
     key: u64,
@@ -271,7 +267,6 @@ impl Drop for StreamTicket {
 }
 
 /// A subscription; dropping it ends it.
-#[derive(Debug)]
 pub(crate) struct Subscriber {
     hub: Hub,
     key: u64,

@@ -20,7 +20,7 @@ use crate::core::{
         ClientFeature, ClientRequestError, ClientRequestState, ClientRequests, Context, Delivery,
         InputRequest, InputResponse, PendingRequest, RawJson, RequestState, TaskHandle,
     },
-    dispatch::AwaitInput,
+    dispatch::await_input,
     jsonrpc::{Object, notification, null_is_absent},
     protocol::Revision,
     sort::sort_by,
@@ -186,7 +186,7 @@ impl Context {
         }
         match self.register(&request)? {
             Disposition::Suspend => {
-                self.suspend(AwaitInput);
+                self.suspend(await_input());
                 pending().await
             }
             Disposition::Returned(raw, attempts) => match decode(raw.get()) {
@@ -198,7 +198,7 @@ impl Context {
                 Err(reason) => {
                     let attempts = next_attempt(&request, attempts, reason)?;
                     self.client_requests().lock().suspend(&request, attempts);
-                    self.suspend(AwaitInput);
+                    self.suspend(await_input());
                     pending().await
                 }
             },
@@ -236,7 +236,7 @@ impl Context {
     ) -> Result<(), ClientRequestError> {
         let attempts = match self.register(request)? {
             Disposition::Suspend => {
-                self.suspend(AwaitInput);
+                self.suspend(await_input());
                 return Ok(());
             }
             Disposition::Send => return Ok(()),
@@ -250,7 +250,7 @@ impl Context {
             },
         };
         self.client_requests().lock().suspend(request, attempts);
-        self.suspend(AwaitInput);
+        self.suspend(await_input());
         Ok(())
     }
 }

@@ -5,7 +5,6 @@
 
 use std::{
     borrow::Cow,
-    collections::HashMap,
     ops::Range,
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -15,9 +14,9 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     core::{
         connection::Principal,
-        context::{InputRequest, InputResponse, RawJson, RequestState, Retry},
+        context::{InputResponse, RawJson, RequestState, Retry},
         crypto::{Seal, random_id},
-        jsonrpc::{ProtocolError, decode_string, write_string},
+        jsonrpc::{ProtocolError, write_string},
         sort::sort_by,
     },
     schema::{Token, Tokens},
@@ -35,7 +34,7 @@ const SKEW: u64 = 60;
 const MAX_DEPTH: usize = 32;
 
 /// The response that a retry brought for one client request.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct ReturnedResponse {
     pub(super) value: Option<RawJson>,
     /// How many responses before it were malformed.
@@ -95,7 +94,6 @@ impl<'a> CallBinding<'a> {
 }
 
 /// Seals and opens states for one caller of a server.
-#[derive(Debug)]
 pub(crate) struct StateSealer<'a> {
     pub(crate) seal: &'a Seal,
     /// The server's name.
@@ -175,56 +173,9 @@ impl StateSealer<'_> {
             return None;
         }
         let opened = self.seal.open(text.as_bytes(), &self.associated_data(call))?;
-        let state = RequestState::parse(std::str::from_utf8(&opened.plain).ok()?)?;
+        let state: RequestState = serde_json::from_slice(&opened.plain).ok()?;
         let expires = state.expires.saturating_add(SKEW);
         (expires > self.now && state.issued <= self.now.saturating_add(SKEW)).then_some(state)
-    }
-}
-
-/// The members of an object, as text.
-type Members = HashMap<String, RawJson>;
-
-fn members(json: &str) -> Option<Members> {
-    serde_json::from_str(json).ok()
-}
-
-fn integer<N: TryFrom<u64>>(members: &Members, key: &str) -> Option<N> {
-    members.get(key)?.get().parse::<u64>().ok()?.try_into().ok()
-}
-
-/// Each is an object of objects, whose members `read` reads.
-fn object_of<T>(
-    members_of_state: &Members,
-    key: &str,
-    read: impl Fn(&mut Members) -> Option<T>,
-) -> Option<HashMap<String, T>> {
-    let Some(all) = members_of_state.get(key) else { return Some(HashMap::new()) };
-    let read_one = |(key, json): (String, RawJson)| Some((key, read(&mut members(json.get())?)?));
-    members(all.get())?.into_iter().map(read_one).collect()
-}
-
-fn text(members: &Members, key: &str) -> Option<String> {
-    decode_string(members.get(key)?).map(Cow::into_owned)
-}
-
-impl RequestState {
-    /// Parses the output of [`StateSealer::seal`]. A derived implementation would be several times as large.
-    fn parse(json: &str) -> Option<Self> {
-        let state = members(json)?;
-        Some(Self {
-            round_trips: integer(&state, "r")?,
-            call_id: text(&state, "c")?,
-            started: integer(&state, "s").unwrap_or_default(),
-            issued: integer(&state, "i")?,
-            expires: integer(&state, "e")?,
-            responses: object_of(&state, "a", |response| {
-                Some(InputResponse { digest: text(response, "d")?, value: response.remove("v")? })
-            })?,
-            saved: state.get("o").map_or_else(|| Some(Members::new()), |saved| members(saved.get()))?,
-            requests: object_of(&state, "q", |request| {
-                Some(InputRequest { digest: text(request, "d")?, attempts: integer(request, "t")? })
-            })?,
-        })
     }
 }
 

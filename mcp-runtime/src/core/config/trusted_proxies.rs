@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// Networks of proxies, and what they write.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct TrustedProxies {
     networks: Vec<Network>,
     header: HeaderName,
@@ -21,7 +21,7 @@ impl Default for TrustedProxies {
 }
 
 /// Addresses with a common prefix; those of IPv4 are mapped into IPv6.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Network {
     prefix: u128,
     mask: u128,
@@ -46,7 +46,7 @@ pub(crate) enum ForwardedClient {
 }
 
 /// Whom one entry of a header names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Node {
     Address(IpAddr),
     /// The proxy that wrote the entry does not tell.

@@ -5,7 +5,6 @@
 //! so, it does not exist.
 
 use std::{
-    fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
@@ -115,14 +114,8 @@ impl AccessRules {
     }
 }
 
-impl fmt::Debug for AccessRules {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AccessRules").field("acquirable", &self.acquirable).finish_non_exhaustive()
-    }
-}
-
 /// The items that a request may see and call.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct Access<'a> {
     pub(crate) caller: Option<&'a Principal>,
     /// `None` if the server does not tell callers apart, so that every item is visible.

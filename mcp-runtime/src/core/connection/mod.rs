@@ -10,7 +10,7 @@ mod principal;
 mod stored_principal;
 mod subscribe_error;
 
-use std::{collections::HashMap, fmt, net::IpAddr, sync::Arc, time::Duration};
+use std::{collections::HashMap, net::IpAddr, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
@@ -107,7 +107,7 @@ pub(crate) trait ClientConnection: Send + Sync {
 }
 
 /// The head of an HTTP request, for telemetry.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct HttpHead<'a> {
     /// The version of HTTP, such as `1.1`.
     pub(crate) version: &'static str,
@@ -119,7 +119,7 @@ pub(crate) struct HttpHead<'a> {
 pub(crate) const NOT_INITIALIZED: &str = "it has not sent `notifications/initialized` yet";
 
 /// An argument that clients repeat in the header `Mcp-Param-{header}`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct HeaderParam {
     /// The header's name, without its prefix.
     pub(crate) header: String,
@@ -196,12 +196,6 @@ pub(crate) fn find_owner(caller: Option<&Principal>, authenticated: bool, addres
     }
 }
 
-impl fmt::Debug for RequestContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RequestContext").field("caller", &self.caller).finish_non_exhaustive()
-    }
-}
-
 /// A client's name and version: `clientInfo` on the wire.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
@@ -216,7 +210,7 @@ pub struct ClientInfo {
 }
 
 /// A client's `clientInfo` and `capabilities`, as raw JSON that is parsed on demand.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct ClientData {
     pub(crate) info: Option<Arc<str>>,
     pub(crate) capabilities: Option<Arc<str>>,

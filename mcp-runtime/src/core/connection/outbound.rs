@@ -24,7 +24,6 @@ const REQUEST_LIMIT: usize = 8 << 20;
 const SEND_THRESHOLD: usize = 64 << 10;
 
 /// The messages of one stream.
-#[derive(Debug)]
 pub(crate) struct Outbound {
     state: Mutex<OutboundQueue>,
     /// Notified when the receiver has taken messages, or was dropped.
@@ -34,7 +33,7 @@ pub(crate) struct Outbound {
     owner: Owner,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct OutboundQueue {
     messages: VecDeque<Vec<u8>>,
     bytes: usize,
@@ -51,7 +50,7 @@ struct OutboundQueue {
 }
 
 /// Messages that were taken from a queue, and stay charged until they are dropped or passed on.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct TakenMessages {
     pub(crate) messages: VecDeque<Vec<u8>>,
     pub(crate) permit: Option<Permit>,
@@ -258,7 +257,6 @@ impl Outbound {
 }
 
 /// The reading end of a stream; dropping it abandons the stream.
-#[derive(Debug)]
 pub(crate) struct Receiver(Arc<Outbound>);
 
 impl Receiver {

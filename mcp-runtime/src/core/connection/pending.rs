@@ -22,10 +22,9 @@ const PREFIX: &str = "mcp-";
 pub(crate) type ClientId = [u8; 16];
 
 /// Requests that wait for their responses, by id; clones share one table.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct PendingRequests(Arc<Mutex<HashMap<Box<str>, WaitingRequest>>>);
 
-#[derive(Debug)]
 struct WaitingRequest {
     client: ClientId,
     response: oneshot::Sender<ClientResponse>,
@@ -74,7 +73,6 @@ impl PendingRequests {
 }
 
 /// The response to a client request; dropping it removes the request.
-#[derive(Debug)]
 pub(crate) struct PendingResponse {
     id: Box<str>,
     requests: PendingRequests,

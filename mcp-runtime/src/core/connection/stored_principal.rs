@@ -9,7 +9,7 @@ use super::Principal;
 use crate::core::config::LONGEST;
 
 /// A principal, as it was authenticated.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct StoredPrincipal {
     issuer: String,
     subject: String,

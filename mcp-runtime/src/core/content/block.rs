@@ -391,7 +391,7 @@ fn write_base64(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// Writes content for one revision, downgraded where that revision is older.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct ContentWriter(pub(crate) Revision);
 
 impl ContentWriter {

@@ -120,7 +120,7 @@ impl ResourceContents {
 impl_meta!("item", ResourceContents);
 
 /// Values for the fields that an item of `contents` does not set.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct ResourceDefaults<'a> {
     /// The requested URI.
     pub(crate) uri: &'a str,

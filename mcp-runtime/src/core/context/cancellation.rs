@@ -10,7 +10,7 @@ use std::{
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// Cancels a call once, unless it completes first. Waiting tasks are woken in both cases.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct CallCancellation {
     token: CancellationToken,
     /// The function has returned without having been cancelled.

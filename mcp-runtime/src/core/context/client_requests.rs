@@ -3,7 +3,6 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fmt,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -23,7 +22,7 @@ use crate::core::{
 pub(crate) type RawJson = Box<RawValue>;
 
 /// A request from the server to the client.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub(crate) struct PendingRequest {
     /// Unique within a call.
     pub(crate) key: Box<str>,
@@ -69,7 +68,7 @@ pub(crate) enum Delivery {
 }
 
 /// The content of `requestState`, before it is sealed.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct RequestState {
     /// How often the call has ended with `input_required`.
     #[serde(rename = "r")]
@@ -78,25 +77,25 @@ pub(crate) struct RequestState {
     #[serde(rename = "c")]
     pub(crate) call_id: String,
     /// When the call first ended with `input_required`, in milliseconds since 1970.
-    #[serde(rename = "s")]
+    #[serde(rename = "s", default)]
     pub(crate) started: u64,
     /// Seconds since 1970.
     #[serde(rename = "i")]
     pub(crate) issued: u64,
     #[serde(rename = "e")]
     pub(crate) expires: u64,
-    #[serde(rename = "a", skip_serializing_if = "HashMap::is_empty")]
+    #[serde(rename = "a", default, skip_serializing_if = "HashMap::is_empty")]
     pub(crate) responses: HashMap<String, InputResponse>,
     /// Results of `once`.
-    #[serde(rename = "o", skip_serializing_if = "HashMap::is_empty")]
+    #[serde(rename = "o", default, skip_serializing_if = "HashMap::is_empty")]
     pub(crate) saved: HashMap<String, RawJson>,
     /// The requests that the call last ended with.
-    #[serde(rename = "q", skip_serializing_if = "HashMap::is_empty")]
+    #[serde(rename = "q", default, skip_serializing_if = "HashMap::is_empty")]
     pub(crate) requests: HashMap<String, InputRequest>,
 }
 
 /// A response that an earlier retry brought.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct InputResponse {
     /// Digest of the request.
     #[serde(rename = "d")]
@@ -106,7 +105,7 @@ pub(crate) struct InputResponse {
 }
 
 /// A request that the client was sent in an `input_required` result.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct InputRequest {
     #[serde(rename = "d")]
     pub(crate) digest: String,
@@ -116,7 +115,7 @@ pub(crate) struct InputRequest {
 }
 
 /// The state and responses that a client sends when it retries a call.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Retry {
     /// Absent if the client sent no `requestState`.
     pub(crate) state: Option<RequestState>,
@@ -198,14 +197,7 @@ impl ClientRequests {
     }
 }
 
-impl fmt::Debug for ClientRequests {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ClientRequests")
-    }
-}
-
 /// See [`ClientRequests::begin_wait`].
-#[derive(Debug)]
 pub(crate) struct ResponseWait<'a>(&'a AtomicUsize);
 
 impl Drop for ResponseWait<'_> {

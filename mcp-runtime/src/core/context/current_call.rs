@@ -9,7 +9,7 @@ thread_local! {
     static CURRENT: RefCell<Option<CurrentCall>> = const { RefCell::new(None) };
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct CurrentCall {
     context: Context,
     /// Whether the thread polls the call's future; otherwise it runs a blocking function that the call awaits.
@@ -17,7 +17,6 @@ struct CurrentCall {
 }
 
 /// Restores the thread's previous call on drop.
-#[derive(Debug)]
 pub(crate) struct CurrentCallGuard(Option<CurrentCall>);
 
 impl Context {

@@ -75,7 +75,7 @@ pub(crate) struct ContextInner {
     /// Set if the call may continue outside of its request.
     pub(crate) continuation: OnceLock<Arc<dyn Continuation>>,
     /// Why the function cannot continue in its request.
-    pub(crate) suspension: Mutex<Option<Box<dyn Suspension>>>,
+    pub(crate) suspension: Mutex<Option<Suspension>>,
     pub(crate) settings: Arc<Settings>,
     /// The call whose function runs in this context, if layers may run it several times.
     pub(crate) parent: Option<Context>,

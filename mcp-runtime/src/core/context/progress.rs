@@ -6,7 +6,6 @@ use super::{Context, notification_meta};
 use crate::core::{jsonrpc::notification, protocol::Revision, sync::Mutex};
 
 /// The client's `progressToken`, and the last value that was sent with it.
-#[derive(Debug)]
 pub(crate) struct ProgressToken {
     /// Raw JSON.
     json: Box<str>,

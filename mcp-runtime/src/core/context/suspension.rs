@@ -1,7 +1,7 @@
 //! How a function leaves its request before it returns: a method of its context records a [`Suspension`] there, and stays
 //! pending. `invoke` takes it after each poll of the function; only the code that records one knows which kind it is.
 
-use std::{fmt, future::poll_fn, sync::Arc, task::Poll};
+use std::{future::poll_fn, sync::Arc, task::Poll};
 
 use super::{Context, ContextInner};
 use crate::core::{
@@ -11,17 +11,16 @@ use crate::core::{
 };
 
 /// Why a pending function cannot continue in the request that called it.
-pub(crate) trait Suspension: Send {
+pub(crate) struct Suspension {
     /// Whether it ends one run of the function, such that layers see it as the outcome of that run; otherwise the whole
     /// call leaves its request, with its layers.
-    fn ends_run(&self) -> bool;
-
+    pub(crate) ends_run: bool,
     /// Answers the request.
-    fn respond(self: Box<Self>, call: Box<SuspendedCall>) -> Response;
+    pub(crate) respond: Box<dyn FnOnce(Box<SuspendedCall>) -> Response + Send>,
 }
 
 /// How the calls of an item continue outside of their requests.
-pub(crate) trait Continuation: fmt::Debug + Send + Sync {
+pub(crate) trait Continuation: Send + Sync {
     /// Whether the call of a request may.
     ///
     /// # Errors
@@ -45,19 +44,19 @@ pub(crate) trait Continuation: fmt::Debug + Send + Sync {
 
 impl Context {
     /// Suspends the call after the current poll of its function, unless that has suspended it already.
-    pub(crate) fn suspend(&self, suspension: impl Suspension + 'static) {
+    pub(crate) fn suspend(&self, suspension: Suspension) {
         let mut recorded = self.call().suspension.lock();
         // a function that polls several futures at once may do both: then its run ends
-        if suspension.ends_run() || recorded.is_none() {
-            *recorded = Some(Box::new(suspension));
+        if suspension.ends_run || recorded.is_none() {
+            *recorded = Some(suspension);
         }
     }
 
     /// Takes the suspension that the last poll of the function with this context recorded.
-    pub(crate) fn take_suspension(&self) -> Option<Box<dyn Suspension>> {
+    pub(crate) fn take_suspension(&self) -> Option<Suspension> {
         let ContextInner { suspension, .. } = self.call();
         let is_run = self.inner().parent.is_some();
-        suspension.lock().take_if(|suspension| suspension.ends_run() || !is_run)
+        suspension.lock().take_if(|suspension| suspension.ends_run || !is_run)
     }
 
     /// Allows the call to continue outside of its request.

@@ -17,7 +17,7 @@ use crate::core::{
 pub(crate) const THE_CLIENT: ClientId = [0; 16];
 
 /// The state of one connection.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct ConnectionState {
     pub(crate) in_flight: InFlight,
     pub(crate) pending: PendingRequests,

@@ -4,7 +4,6 @@
 use std::{
     borrow::Cow,
     collections::HashMap,
-    fmt,
     future::Future,
     pin::Pin,
     sync::Arc,
@@ -96,16 +95,15 @@ pub(crate) fn is_initialized(message: &JsonRpcMessage<'_>) -> bool {
 
 /// The requests that are being answered, of one connection or of all sessions, by client and id: an id is in use until
 /// its [`Registration`] is dropped. Clones share them.
-#[derive(Debug, Default, Clone)]
+#[derive(Default, Clone)]
 pub(crate) struct InFlight(Arc<Mutex<RegisteredRequests>>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct RegisteredRequests {
     by_client: HashMap<ClientId, Vec<RegisteredRequest>>,
     last_serial: u64,
 }
 
-#[derive(Debug)]
 struct RegisteredRequest {
     id: RequestId,
     serial: u64,
@@ -233,12 +231,6 @@ impl Drop for Registration {
     }
 }
 
-impl fmt::Debug for Registration {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Registration").field("id", &self.id).finish_non_exhaustive()
-    }
-}
-
 /// The open requests between the server and one client, in both directions: of a connection, or of a session.
 #[derive(Clone, Copy)]
 pub(crate) struct OpenRequests<'a> {
@@ -333,7 +325,6 @@ impl Server {
 }
 
 /// A request whose reply is pending.
-#[derive(Debug)]
 pub(crate) struct RunningRequest {
     /// Raw JSON.
     pub(crate) id: Box<str>,
@@ -373,7 +364,6 @@ impl Future for RunningRequest {
 pub(super) type StartedCall = MaybeReady<(Box<str>, Reply), RunningRequest>;
 
 /// The calls that one message starts, in order.
-#[derive(Debug)]
 pub(crate) struct Calls {
     /// Without those that the client has cancelled, and those whose replies have been taken.
     pub(super) started: Vec<StartedCall>,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{
     Request,
     item_call::SuspendedCall,
-    response::{Reply, Response, ResultBody},
+    response::{Reply, ResultBody},
 };
 use crate::core::{
     client_request::{CallBinding, InputRequired, StateSealer, now},
@@ -70,16 +70,11 @@ impl Request<'_> {
 }
 
 /// The function of a call awaits responses that only a retry of the call can bring.
-pub(crate) struct AwaitInput;
-
-impl Suspension for AwaitInput {
-    fn ends_run(&self) -> bool {
-        true
-    }
-
-    fn respond(self: Box<Self>, call: Box<SuspendedCall>) -> Response {
+pub(crate) fn await_input() -> Suspension {
+    let respond = |call: Box<SuspendedCall>| {
         call.server().map_or_else(Reply::server_dropped, |server| server.input_required(&call)).into()
-    }
+    };
+    Suspension { ends_run: true, respond: Box::new(respond) }
 }
 
 impl Server {

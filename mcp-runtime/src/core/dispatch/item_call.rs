@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Request,
+    layered_item::call_layered,
     request::ClientRequestPolicy,
     response::{PendingReply, Reply, Response, ResultBody},
 };
@@ -139,7 +140,7 @@ impl SuspendedCall {
                 },
                 Ended::Suspended(suspension, running) => {
                     let call = Self { call, server, kept_alive, revision, running };
-                    suspension.respond(Box::new(call)).get().await
+                    (suspension.respond)(Box::new(call)).get().await
                 }
             }
         })
@@ -173,8 +174,7 @@ impl Server {
     pub(crate) fn call_item(&self, request: Request<'_>, call: impl ItemCall) -> Response {
         let mut permits = Vec::new();
         if let Some(item) = call.item() {
-            if let Some(layer) = item.layers.first() {
-                let call_layered = layer.call_item;
+            if !item.layers.is_empty() {
                 return call_layered(self, request, call.into_owned());
             }
             if let Some(gates) = item.gates.as_ref().filter(|_| !call.is_admitted()) {
@@ -234,7 +234,7 @@ impl Server {
         let of_request = running.take_permits_of_request();
         let call = SuspendedCall::new(self, revision, call, running);
         let mut response = match suspension {
-            Some(suspension) => suspension.respond(call),
+            Some(suspension) => (suspension.respond)(call),
             None => Response::Pending(PendingReply::new(call.context().clone(), call.finish())),
         };
         if let Response::Pending(pending) = &mut response {

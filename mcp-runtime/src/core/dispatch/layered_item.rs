@@ -125,7 +125,7 @@ impl FunctionOfItem {
         };
         // a retry repeats the arguments that the client has sent
         let call = SuspendedCall::new(&server, self.revision, self.call.clone(), running);
-        match suspension.respond(call).get().await.outcome {
+        match (suspension.respond)(call).get().await.outcome {
             Ok(ResultBody::InputRequired { requests, state }) => {
                 Ok(CallOutput::InputRequired(PendingInput { requests, state }))
             }

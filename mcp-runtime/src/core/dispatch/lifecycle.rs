@@ -13,7 +13,7 @@ use crate::core::{
 };
 
 /// The result of a successful `initialize`.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Handshake {
     pub(crate) revision: Revision,
     pub(crate) client: ClientData,

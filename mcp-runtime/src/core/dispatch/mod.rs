@@ -23,16 +23,16 @@ pub(crate) use inbound::{
     cut_off_error, id_in_use, is_initialized, resolve_revision,
 };
 pub(crate) use inbound::{declared_version, unsupported_version};
-pub(crate) use input_required::AwaitInput;
+pub(crate) use input_required::await_input;
 pub(crate) use item_call::{ItemCall, SuspendedCall, into_protocol_error, start_with_strings};
-pub(crate) use layered_item::{FunctionOfItem, call_layered};
+pub(crate) use layered_item::FunctionOfItem;
 #[cfg(feature = "http")]
 pub(crate) use lifecycle::Handshake;
-pub(crate) use observation::{ObservedEntry, ObservedItem, error_type, record_error, trace_of};
+pub(crate) use observation::{ObservedItem, error_type, record_error, trace_of};
 pub(crate) use pagination::{CursorScope, invalid_cursor};
 pub(crate) use request::{ClientRequestPolicy, Request, is_limited, required_text, wants_spans};
 pub(crate) use response::Status;
 pub(crate) use response::{
     CacheHints, PendingReply, Reply, Response, ResultBody, WriteResult, encode, encode_result,
 };
-pub(crate) use subscriptions::{NotificationStream, StreamSource, write_subscription_meta};
+pub(crate) use subscriptions::{CapabilityStream, NotificationStream, write_subscription_meta};

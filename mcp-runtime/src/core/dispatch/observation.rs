@@ -2,7 +2,7 @@
 //! [observers](crate::core::observer) are told. An observation is a value: the request's reply is pending for as long as it
 //! lives, and a reply that never comes counts as a cancelled one.
 
-use std::{borrow::Cow, net::IpAddr, sync::Arc, time::Instant};
+use std::{borrow::Cow, net::IpAddr, time::Instant};
 
 use serde_json::{Map, Value, value::RawValue};
 use tracing::{Span, field::Empty};
@@ -31,7 +31,13 @@ const SECRET: &str = "[secret]";
 pub(crate) enum ObservedItem {
     /// The method has none.
     None,
-    Found(Arc<dyn ObservedEntry>),
+    Found {
+        kind: &'static str,
+        /// Of a resource or template, its URI.
+        name: String,
+        /// The names of secret arguments.
+        secrets: Vec<String>,
+    },
     /// A resource that is not registered, such as a file of a skill.
     Unregistered,
     /// No item has that name, for this caller or for any.
@@ -41,17 +47,6 @@ pub(crate) enum ObservedItem {
         /// The scopes that the caller lacks.
         scopes: Vec<String>,
     },
-}
-
-/// An item, as logs have it.
-pub(crate) trait ObservedEntry: Send + Sync {
-    fn kind(&self) -> &'static str;
-
-    /// Its name; of a resource or template, its URI.
-    fn name(&self) -> &str;
-
-    /// The names of secret arguments.
-    fn secrets(&self) -> &[String];
 }
 
 /// A request that is being answered.
@@ -244,8 +239,10 @@ impl Observation {
             self.server.observers().iter().find_map(|observer| observer.arguments(json, &self.item))?;
         let name = match &self.item {
             // the secret is in the URI
-            ObservedItem::Found(entry) if !entry.secrets().is_empty() && self.item.template().is_some() => {
-                Some(entry.name().to_owned())
+            ObservedItem::Found { name, secrets, .. }
+                if !secrets.is_empty() && self.item.template().is_some() =>
+            {
+                Some(name.clone())
             }
             _ => request.params.name.or(request.params.uri).and_then(decode_string).map(Cow::into_owned),
         };
@@ -406,7 +403,7 @@ impl ObservedItem {
     /// The name of an item of that kind.
     fn name_of(&self, kind: &str) -> Option<&str> {
         match self {
-            Self::Found(entry) if entry.kind() == kind => Some(entry.name()),
+            Self::Found { kind: own, name, .. } if *own == kind => Some(name),
             _ => None,
         }
     }
@@ -437,9 +434,8 @@ impl ObservedItem {
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::None => "",
-            Self::Found(entry) => entry.kind(),
             Self::Unregistered => "resource",
-            Self::Missing { kind, .. } => kind,
+            Self::Found { kind, .. } | Self::Missing { kind, .. } => kind,
         }
     }
 
@@ -447,7 +443,7 @@ impl ObservedItem {
     /// misspell them.
     pub(crate) fn without_secrets(&self, json: &str) -> Map<String, Value> {
         let secrets = match self {
-            Self::Found(entry) => entry.secrets(),
+            Self::Found { secrets, .. } => &secrets[..],
             Self::None | Self::Unregistered | Self::Missing { .. } => &[],
         };
         let plain = |name: &str| {

@@ -18,7 +18,7 @@ use crate::core::{
 };
 
 /// The scope that a cursor is sealed with: the server, the list, the revision and the caller's access.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct CursorScope(Vec<u8>);
 
 impl CursorScope {

@@ -3,7 +3,6 @@
 
 use std::{
     any::Any,
-    fmt,
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
@@ -35,7 +34,7 @@ pub(crate) type Response = MaybeReady<Reply, PendingReply>;
 
 /// The HTTP status of the reply to a request of 2026-07-28; other revisions and transports ignore it, except where it
 /// says so.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
     /// 200
     Ok,
@@ -58,7 +57,6 @@ impl Status {
 }
 
 /// The reply of a method to one request.
-#[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) outcome: Result<ResultBody, ProtocolError>,
     pub(crate) status: Status,
@@ -69,7 +67,6 @@ pub(crate) struct Reply {
 }
 
 /// The result of a request, by kind.
-#[derive(Debug)]
 pub(crate) enum ResultBody {
     /// Only the members that every result has.
     Empty,
@@ -95,7 +92,7 @@ pub(crate) enum ResultBody {
 }
 
 /// A result that only the capability knows whose method it is of.
-pub(crate) trait WriteResult: fmt::Debug + Send + Sync {
+pub(crate) trait WriteResult: Send + Sync {
     /// `resultType` on the wire.
     fn result_type(&self) -> &'static str {
         "complete"
@@ -124,7 +121,7 @@ pub(crate) trait WriteResult: fmt::Debug + Send + Sync {
 }
 
 /// The members of a cacheable result.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct CacheHints {
     pub(crate) ttl: Duration,
     pub(crate) public: bool,
@@ -296,12 +293,6 @@ impl Drop for PendingReply {
         if let Some(context) = &self.context {
             context.inner().cancel.cancel();
         }
-    }
-}
-
-impl fmt::Debug for PendingReply {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PendingReply")
     }
 }
 

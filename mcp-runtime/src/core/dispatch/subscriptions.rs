@@ -3,10 +3,7 @@
 //!
 //! See [subscriptions](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions).
 
-use std::{
-    fmt,
-    task::{Context, Poll},
-};
+use std::task::{Context, Poll};
 
 use serde::Deserialize;
 
@@ -25,7 +22,7 @@ use crate::core::{
 };
 
 /// The notifications that a client requests.
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RequestedNotifications {
     tools_list_changed: Option<bool>,
@@ -58,8 +55,13 @@ pub(crate) struct NotificationStream {
 
 /// Where the messages of a stream come from.
 enum Source {
-    Changes { subscriber: Subscriber, acknowledgement: Acknowledgement },
-    Capability(Box<dyn StreamSource>),
+    Changes {
+        subscriber: Subscriber,
+        acknowledgement: Acknowledgement,
+    },
+    Capability(CapabilityStream),
+    /// The request is refused.
+    Refused(Reply),
 }
 
 /// The first message of a stream.
@@ -68,18 +70,12 @@ enum Acknowledgement {
     /// The subscribed item must be looked up first.
     Pending(BoxFuture<Result<Vec<u8>, Reply>>),
     Sent,
-    /// That cannot be looked up.
-    Refused(Reply),
 }
 
-/// The messages of a stream that a capability opens.
-pub(crate) trait StreamSource: Send {
-    /// The next message to the client, without a line end; `None` when the server ends the stream.
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>>;
-
-    /// Why the request is refused, of a stream that has ended without a message.
-    fn take_refusal(&mut self) -> Option<Reply>;
-}
+/// Polls a stream that a capability opens for its next message, without a line end; `None` when the server ends the stream,
+/// and an error if it refuses the request after all.
+pub(crate) type CapabilityStream =
+    Box<dyn FnMut(&mut Context<'_>) -> Poll<Result<Option<Vec<u8>>, Reply>> + Send>;
 
 impl Server {
     pub(super) fn listen(&self, request: Request<'_>) -> Result<NotificationStream, Reply> {
@@ -155,12 +151,8 @@ impl Server {
         let registry = self.registry();
         let capability = registry.capabilities.of_method(request.method);
         let capability = capability.ok_or_else(|| Reply::unknown_method(request.method))?;
-        let source = capability.open_stream(self, request)?;
-        Ok(NotificationStream {
-            server: self.clone(),
-            id: request.id.into(),
-            source: Source::Capability(source),
-        })
+        let source = Source::Capability(capability.open_stream(self, request)?);
+        Ok(NotificationStream { server: self.clone(), id: request.id.into(), source })
     }
 }
 
@@ -204,10 +196,10 @@ impl NotificationStream {
         if let Source::Changes { acknowledgement, .. } = &mut self.source
             && let Acknowledgement::Pending(pending) = acknowledgement
         {
-            *acknowledgement = match std::task::ready!(pending.as_mut().poll(cx)) {
-                Ok(message) => Acknowledgement::Ready(message),
-                Err(reply) => Acknowledgement::Refused(reply),
-            };
+            match std::task::ready!(pending.as_mut().poll(cx)) {
+                Ok(message) => *acknowledgement = Acknowledgement::Ready(message),
+                Err(reply) => self.source = Source::Refused(reply),
+            }
         }
         Poll::Ready(())
     }
@@ -215,7 +207,7 @@ impl NotificationStream {
     /// Why the request is refused, of a stream that is settled.
     pub(crate) fn refusal(&self) -> Option<&Reply> {
         match &self.source {
-            Source::Changes { acknowledgement: Acknowledgement::Refused(reply), .. } => Some(reply),
+            Source::Refused(reply) => Some(reply),
             _ => None,
         }
     }
@@ -225,12 +217,18 @@ impl NotificationStream {
         std::task::ready!(self.poll_settled(cx));
         let (subscriber, acknowledgement) = match &mut self.source {
             Source::Changes { subscriber, acknowledgement } => (subscriber, acknowledgement),
-            Source::Capability(source) => return source.poll_next(cx),
+            Source::Capability(next) => {
+                let polled = std::task::ready!(next(cx));
+                return Poll::Ready(polled.unwrap_or_else(|reply| {
+                    self.source = Source::Refused(reply);
+                    None
+                }));
+            }
+            Source::Refused(_) => return Poll::Ready(None),
         };
         match acknowledgement {
             Acknowledgement::Sent => {}
             Acknowledgement::Pending(_) => return Poll::Pending,
-            Acknowledgement::Refused(_) => return Poll::Ready(None),
             Acknowledgement::Ready(message) => {
                 let message = std::mem::take(message);
                 *acknowledgement = Acknowledgement::Sent;
@@ -252,13 +250,9 @@ impl NotificationStream {
     }
 
     /// The response to the request, with which the server ends the subscription.
-    pub(crate) fn result(&mut self) -> Vec<u8> {
+    pub(crate) fn result(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(256);
-        let of_capability = match &mut self.source {
-            Source::Capability(source) => source.take_refusal(),
-            Source::Changes { .. } => None,
-        };
-        if let Some(refusal) = of_capability.as_ref().or(self.refusal()) {
+        if let Some(refusal) = self.refusal() {
             encode(&mut out, refusal, &self.id, Revision::LATEST, self.server.identity());
             return out;
         }
@@ -276,18 +270,11 @@ impl NotificationStream {
     /// The notification after the result, for transports where all subscriptions share one channel; only
     /// `subscriptions/listen` has one.
     pub(crate) fn cancelled_notification(&self) -> Option<Vec<u8>> {
-        let is_listen = matches!(self.source, Source::Changes { .. }) && self.refusal().is_none();
-        is_listen.then(|| {
+        matches!(self.source, Source::Changes { .. }).then(|| {
             notification("notifications/cancelled", |params| {
                 write_subscription_meta(params, &self.id);
                 params.raw("requestId", &self.id).str("reason", "the server ends this subscription");
             })
         })
-    }
-}
-
-impl fmt::Debug for NotificationStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NotificationStream").field("id", &self.id).finish_non_exhaustive()
     }
 }

@@ -9,19 +9,19 @@ use super::{
     response::{Reply, Response, ResultBody},
 };
 use crate::core::{
-    arguments::{CallParts, Input, MAX_VALUES},
+    arguments::{CallParts, Input, MAX_VALUES, MaybeFuture},
     client_request::CallBinding,
     context::{Context, Continuation, Retry},
     error::Failure,
     extensions::Extensions,
     invoke::{self, ClientError, Ended, Invocation, StartOptions},
-    item::ItemSpec,
+    item::{ItemFunction, ItemSpec},
     item_output::{ItemOutput, wrong_kind},
     jsonrpc::ProtocolError,
     protocol::Revision,
     reason::Reason,
     server::{Entry as _, Registry, Server},
-    tool::{MadeToolCall, ToolEntry, ToolHandler, ToolResult},
+    tool::{ToolCall, ToolEntry, ToolResult},
 };
 
 /// One `tools/call`.
@@ -152,8 +152,8 @@ impl ItemCall for CallTool<'_> {
         if needs_check && let Err(failure) = input.check_size(&self.arguments) {
             return Ended::Returned(Err(failure)).into();
         }
-        match &self.entry.handler {
-            ToolHandler::Annotated(function) => {
+        match &self.entry.function {
+            ItemFunction::Annotated(function) => {
                 let parts = CallParts {
                     input: Input::Json(&self.arguments),
                     args: function.args,
@@ -166,15 +166,22 @@ impl ItemCall for CallTool<'_> {
                 };
                 invoke::start(&self.entry.spec.item.name, function, &parts, timeout, options)
             }
-            ToolHandler::Made(call) => {
-                let context = context();
-                let made = MadeToolCall {
-                    entry: &self.entry,
-                    arguments: &self.arguments,
-                    context: &context,
-                    starts_outside: self.starts_outside(),
+            ItemFunction::Runtime(handler) => {
+                let (context, entry) = (context(), &self.entry);
+                let call = || {
+                    let arguments = input.read_untyped(&self.arguments, entry.spec.strict)?;
+                    let call = ToolCall { arguments, context: context.clone(), tool: entry.clone() };
+                    let body = handler(call);
+                    if !self.starts_outside() {
+                        return Ok(MaybeFuture::Pending(body));
+                    }
+                    let context = context.clone();
+                    Ok(MaybeFuture::Pending(Box::pin(async move {
+                        context.leave_request().await;
+                        body.await
+                    })))
                 };
-                invoke::start_with(|| call(made), &context, timeout)
+                invoke::start_with(call, &context, timeout)
             }
         }
     }

@@ -17,7 +17,7 @@ use crate::core::protocol::{
 };
 
 /// A request, a notification, or a response.
-#[derive(Deserialize, Debug, Default)]
+#[derive(Debug, Deserialize, Default)]
 pub(crate) struct JsonRpcMessage<'a> {
     #[serde(borrow, default, deserialize_with = "deserialize_raw")]
     jsonrpc: Option<&'a RawValue>,
@@ -162,7 +162,7 @@ struct CowStr<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// The union of the members that the methods of the protocol define for `params`, as raw JSON. A member that is null is
 /// absent, but for the one whose null has a meaning.
-#[derive(Deserialize, Debug, Default)]
+#[derive(Debug, Deserialize, Default)]
 pub(crate) struct Params<'a> {
     #[serde(borrow, default)]
     pub(crate) name: Option<&'a RawValue>,
@@ -377,7 +377,7 @@ impl<'a> Meta<'a> {
 pub(crate) const MAX_ID_BYTES: usize = 1 << 10;
 
 /// An id as a key: `1` and `"1"` differ, `"a"` and `"\u0061"` do not.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) enum RequestId {
     Number(Box<str>),
     Text(Box<str>),

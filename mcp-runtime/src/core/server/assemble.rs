@@ -10,7 +10,7 @@ use std::{
 use super::{
     Capabilities, Entries, Open, Registry,
     item::{ItemSource, RegisteredItem},
-    open_capabilities::{Capability, Lasting},
+    open_capabilities::Capability,
     transform::Transforms,
 };
 use crate::core::{
@@ -19,7 +19,7 @@ use crate::core::{
     changes::Hub,
     config::Options,
     connection::ItemKind,
-    gates::{Concurrency, Gate, Gates},
+    gates::Gates,
     item::{BuildError, ItemSpec, Location},
     server::Entry as _,
     store::{CallerRate, SealedStore},
@@ -27,7 +27,7 @@ use crate::core::{
 };
 
 /// The server's options that apply to all of its items.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct ItemDefaults<'a> {
     pub(crate) options: &'a Options,
     /// How many calls one caller may run at once.
@@ -157,12 +157,14 @@ pub(crate) fn assemble(
 }
 
 impl Assembly<'_> {
-    /// The state of a capability, which is opened if it is not open yet.
-    pub(crate) fn open<C: Lasting>(&mut self) -> Arc<C> {
-        if let Some(open) = self.lasting.get::<C>() {
-            return open;
+    /// The state of a capability that is opened once, here if it is not open yet, and stays open, so that what it has begun
+    /// can be brought to its end. Others have the items of one kind, and are made anew whenever the items of the server change:
+    /// [`catalog`](Self::catalog).
+    pub(crate) fn open<C: Capability>(&mut self, open: fn(&mut Assembly<'_>) -> Arc<C>) -> Arc<C> {
+        if let Some(known) = self.lasting.get::<C>() {
+            return known;
         }
-        let opened = C::open(self);
+        let opened = open(self);
         self.lasting.0.push(opened.clone());
         opened
     }
@@ -249,23 +251,16 @@ impl ItemDefaults<'_> {
 
     /// The gates of an item. The innermost rate comes first, so that what an item refuses is not counted by its server.
     fn make_gates(&self, item: &RegisteredItem, spec: &ItemSpec, calls: Option<usize>) -> Option<Arc<Gates>> {
-        let mut gates: Vec<Box<dyn Gate>> = Vec::new();
         let own = spec.max_concurrency_per_caller.map(|calls| Arc::new(CallerConcurrency::new(calls)));
-        for of_caller in own.iter().chain(self.caller_concurrency) {
-            gates.push(Box::new(of_caller.clone()));
-        }
+        let callers = own.into_iter().chain(self.caller_concurrency.clone()).collect();
+        let mut rates = Vec::new();
         if let Some(Ok(rate)) = spec.rate {
             let rate = CallerRate::new(rate);
             self.store.share_rate(&rate, item.source.kind().noun(), &spec.name);
-            gates.push(Box::new(rate));
+            rates.push(rate);
         }
-        for rate in &item.mount_rates {
-            gates.push(Box::new(rate.clone()));
-        }
-        if let Some(calls) = calls {
-            gates.push(Box::new(Concurrency::new(calls)));
-        }
-        Gates::new(gates)
+        rates.extend(item.mount_rates.iter().cloned());
+        Gates::new(callers, rates, calls)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
     core::{
         arguments::ArgumentChange,
         connection::{Access, AccessError, ItemKind, ItemView},
-        dispatch::{ObservedEntry, ObservedItem, Reply, Request, Response},
+        dispatch::{ObservedItem, Reply, Request, Response},
         item::{BuildError, ItemSpec},
         jsonrpc::decode_string,
         protocol::Revision,
@@ -59,7 +59,6 @@ pub(crate) trait Entry {
 }
 
 /// The items of one kind, in the order in which they were added.
-#[derive(Debug)]
 pub(crate) struct Entries<E> {
     all: Vec<Arc<E>>,
     index: HashMap<String, usize>,
@@ -69,20 +68,6 @@ pub(crate) struct Entries<E> {
 impl<E> Default for Entries<E> {
     fn default() -> Self {
         Self { all: Vec::new(), index: HashMap::new(), pages: PageCache::default() }
-    }
-}
-
-impl<E: Entry + Send + Sync> ObservedEntry for E {
-    fn kind(&self) -> &'static str {
-        E::KIND.noun()
-    }
-
-    fn name(&self) -> &str {
-        &self.item().name
-    }
-
-    fn secrets(&self) -> &[String] {
-        &self.item().secrets
     }
 }
 
@@ -155,13 +140,14 @@ impl<E: Entry> Entries<E> {
     }
 
     /// The one that a request names, as logs have it.
-    pub(crate) fn observed(&self, request: &Request<'_>) -> ObservedItem
-    where
-        E: Send + Sync + 'static,
-    {
+    pub(crate) fn observed(&self, request: &Request<'_>) -> ObservedItem {
         let name = request.params.name.and_then(decode_string).unwrap_or_default();
         match self.find(&name, request.access()) {
-            Ok(entry) => ObservedItem::Found(entry.clone()),
+            Ok(entry) => {
+                let ItemSpec { name, secrets, .. } = entry.item();
+                let (kind, name, secrets) = (E::KIND.noun(), name.clone(), secrets.clone());
+                ObservedItem::Found { kind, name, secrets }
+            }
             Err(error) => {
                 ObservedItem::missing(E::KIND.noun(), self.index.contains_key(&*name), &error, request)
             }

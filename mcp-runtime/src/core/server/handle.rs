@@ -24,7 +24,7 @@ use crate::core::{
 };
 
 /// A change as other replicas are told of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RelayedChange {
     Updated {

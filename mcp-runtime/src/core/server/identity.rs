@@ -8,7 +8,7 @@ use crate::core::{
 };
 
 /// `serverInfo` on the wire, and `instructions`.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Identity {
     info: ServerInfo,
     /// `serverInfo` on the wire for each revision.

@@ -203,7 +203,7 @@ impl RuntimeItem {
 }
 
 /// The key of an item that was made at run time: a kind, and a name or URI.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RuntimeKey<'a> {
     pub(crate) kind: ItemKind,
     /// A URI is compared as build errors compare it.

@@ -15,11 +15,10 @@ pub(crate) struct List<'a> {
 }
 
 /// The first pages of a list, by revision; a changed registry starts with empty ones.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct PageCache([OnceLock<Arc<EncodedPage>>; 5]);
 
 /// One page: the entries as a JSON array, and the cursor of the next.
-#[derive(Debug)]
 pub(crate) struct EncodedPage {
     pub(crate) entries: Vec<u8>,
     /// How many entries of the list come before the next page.
@@ -29,7 +28,6 @@ pub(crate) struct EncodedPage {
 }
 
 /// A cursor for as long as the keys that sealed it are those of the server.
-#[derive(Debug)]
 pub(crate) struct SealedCursor {
     pub(crate) text: String,
     /// That of the keys.

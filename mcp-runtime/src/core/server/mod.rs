@@ -37,7 +37,7 @@ pub(crate) use item::{
     RuntimeKey, comparable_uri, impl_additions, named_functions,
 };
 pub(crate) use list_cache::{EncodedPage, List, PageCache, SealedCursor, page_of};
-pub(crate) use open_capabilities::{Capabilities, Capability, CompletionOfItem, Declared, Lasting, Open};
+pub(crate) use open_capabilities::{Capabilities, Capability, CompletionOfItem, Declared, Open};
 pub(crate) use registry::{Registry, write_entry};
 pub use service_block::ServiceBlock;
 #[cfg(feature = "install")]

@@ -1,14 +1,14 @@
 //! The capabilities of a server: parts of the protocol that it has only if something in the program names them. The core
 //! knows no list of them: a type that names one has a function that opens it, which leads the linker to its code.
 
-use std::{any::Any, borrow::Cow, fmt, sync::Arc};
+use std::{any::Any, borrow::Cow, sync::Arc};
 
 use super::{Assembly, Registry, Server};
 use crate::core::{
     arguments::{BoxFuture, CompletionSource},
     changes::Filter,
     connection::{Access, ItemKind, Principal},
-    dispatch::{ObservedItem, Reply, Request, Response, StreamSource},
+    dispatch::{CapabilityStream, ObservedItem, Reply, Request, Response},
     extensions::Extensions,
     jsonrpc::Object,
     protocol::Revision,
@@ -18,9 +18,7 @@ use crate::core::{
 /// A part of the protocol that a server has only if something of it is named.
 pub(crate) trait Capability: Any + Send + Sync {
     /// Of one with the items of a kind, when all items have been added.
-    fn finish(&mut self, assembly: &mut Assembly<'_>) {
-        let _nothing = assembly;
-    }
+    fn finish(&mut self, _assembly: &mut Assembly<'_>) {}
 
     /// The methods that it answers.
     fn methods(&self) -> &'static [&'static str] {
@@ -28,9 +26,7 @@ pub(crate) trait Capability: Any + Send + Sync {
     }
 
     /// Adds what the server declares of it.
-    fn declare(&self, declared: &mut Declared) {
-        let _nothing = declared;
-    }
+    fn declare(&self, _declared: &mut Declared) {}
 
     /// Answers a request for one of its methods. The registry is the one that it is in.
     ///
@@ -38,11 +34,10 @@ pub(crate) trait Capability: Any + Send + Sync {
     /// The reply that refuses it.
     fn answer(
         self: Arc<Self>,
-        server: &Server,
-        registry: &Registry,
+        _server: &Server,
+        _registry: &Registry,
         request: Request<'_>,
     ) -> Result<Response, Reply> {
-        let _none = (server, registry);
         Err(Reply::unknown_method(request.method))
     }
 
@@ -50,14 +45,12 @@ pub(crate) trait Capability: Any + Send + Sync {
     ///
     /// # Errors
     /// The reply that refuses it.
-    fn open_stream(&self, server: &Server, request: Request<'_>) -> Result<Box<dyn StreamSource>, Reply> {
-        let _without_streams = server;
+    fn open_stream(&self, _server: &Server, request: Request<'_>) -> Result<CapabilityStream, Reply> {
         Err(Reply::unknown_method(request.method))
     }
 
     /// The item that a request for one of its methods names, for logs.
-    fn observed(&self, registry: &Registry, request: &Request<'_>) -> ObservedItem {
-        let _of_no_item = (registry, request);
+    fn observed(&self, _registry: &Registry, _request: &Request<'_>) -> ObservedItem {
         ObservedItem::None
     }
 
@@ -67,13 +60,12 @@ pub(crate) trait Capability: Any + Send + Sync {
     /// The client may not call the item, or it does not exist.
     fn completion<'r>(
         &'r self,
-        server: &Server,
-        request: &Request<'_>,
-        kind: ItemKind,
-        name: &str,
-        argument: &str,
+        _server: &Server,
+        _request: &Request<'_>,
+        _kind: ItemKind,
+        _name: &str,
+        _argument: &str,
     ) -> Option<Result<CompletionOfItem<'r>, Reply>> {
-        let _has_no_items = (server, request, kind, name, argument);
         None
     }
 
@@ -93,12 +85,11 @@ pub(crate) trait Capability: Any + Send + Sync {
     /// The reply that refuses the subscription.
     fn subscribe_to_resources<'u>(
         &self,
-        server: &Server,
-        request: &Request<'_>,
-        uris: &'u [String],
-        filter: &Filter,
+        _server: &Server,
+        _request: &Request<'_>,
+        _uris: &'u [String],
+        _filter: &Filter,
     ) -> Result<Vec<&'u str>, Reply> {
-        let _of_no_resource = (server, request, uris, filter);
         Ok(Vec::new())
     }
 
@@ -106,18 +97,16 @@ pub(crate) trait Capability: Any + Send + Sync {
     /// `concerns`, of a resource that differs by caller, the one whose call `reporter` has made.
     fn publish_update(
         &self,
-        server: &Server,
-        uri: &str,
-        concerns: Option<&dyn Fn(&Principal) -> bool>,
-        reporter: Option<&str>,
+        _server: &Server,
+        _uri: &str,
+        _concerns: Option<&dyn Fn(&Principal) -> bool>,
+        _reporter: Option<&str>,
     ) {
-        let _of_no_resource = (server, uri, concerns, reporter);
     }
 
     /// Whether it has a resource at this URI, which a client with this access may read.
     #[cfg(feature = "shared")]
-    fn may_read(&self, uri: &str, access: Access<'_>) -> bool {
-        let _has_none = (uri, access);
+    fn may_read(&self, _uri: &str, _access: Access<'_>) -> bool {
         false
     }
 
@@ -125,8 +114,7 @@ pub(crate) trait Capability: Any + Send + Sync {
     ///
     /// # Errors
     /// The reply that refuses it.
-    fn check_subscriber(&self, request: &Request<'_>) -> Result<(), Reply> {
-        let _for_all = request;
+    fn check_subscriber(&self, _request: &Request<'_>) -> Result<(), Reply> {
         Ok(())
     }
 
@@ -137,11 +125,10 @@ pub(crate) trait Capability: Any + Send + Sync {
     /// The reply that refuses the request, since that cannot be found out.
     fn subscribe_by_id(
         self: Arc<Self>,
-        ids: Vec<String>,
-        owner: Option<Arc<str>>,
-        filter: Arc<Filter>,
+        _ids: Vec<String>,
+        _owner: Option<Arc<str>>,
+        _filter: Arc<Filter>,
     ) -> BoxFuture<Result<Vec<String>, Reply>> {
-        let _unknown = (ids, owner, filter);
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
@@ -151,14 +138,10 @@ pub(crate) trait Capability: Any + Send + Sync {
     }
 
     /// Begins what it does besides answering requests, for a server whose replicas share a store; it may be called again.
-    fn serve(self: Arc<Self>, server: &Server) {
-        let _nothing = server;
-    }
+    fn serve(self: Arc<Self>, _server: &Server) {}
 
     /// Ends what it does for a principal besides streams, whose authentication was withdrawn.
-    fn end_of_principal(self: Arc<Self>, server: &Server, principal: &Principal) {
-        let _nothing = (server, principal);
-    }
+    fn end_of_principal(self: Arc<Self>, _server: &Server, _principal: &Principal) {}
 
     /// Cancels the functions that run outside of requests: no client can get their results any more.
     fn stop(&self) {}
@@ -171,15 +154,6 @@ pub(crate) trait Capability: Any + Send + Sync {
 
 /// How an argument completes, and the state of its item; `None` if it has no values to offer.
 pub(crate) type CompletionOfItem<'r> = Option<(&'r CompletionSource, &'r Arc<Extensions>)>;
-
-/// A capability that is opened once and stays open, so that what it has begun can be brought to its end. Others have the items
-/// of one kind, and are made anew whenever the items of the server change: [`Assembly::catalog`].
-pub(crate) trait Lasting: Capability {
-    /// Its state on a server.
-    fn open(assembly: &mut Assembly<'_>) -> Arc<Self>
-    where
-        Self: Sized;
-}
 
 /// A function that opens what an item, an option or a method of the builder names.
 pub(crate) type Open = fn(&mut Assembly<'_>);
@@ -202,12 +176,6 @@ impl Capabilities {
     /// The one that answers a method.
     pub(crate) fn of_method(&self, method: &str) -> Option<&Arc<dyn Capability>> {
         self.0.iter().find(|capability| capability.methods().contains(&method))
-    }
-}
-
-impl fmt::Debug for Capabilities {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Capabilities({})", self.0.len())
     }
 }
 

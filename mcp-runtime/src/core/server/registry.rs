@@ -4,7 +4,7 @@ use super::{Capabilities, Entries};
 use crate::core::tool::ToolEntry;
 
 /// The items of a server.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Registry {
     pub(crate) tools: Entries<ToolEntry>,
     /// Capabilities besides the tools.

@@ -4,7 +4,6 @@
 
 use std::{
     any::{Any, TypeId, type_name},
-    fmt,
     future::ready,
     panic::Location as Caller,
     pin::Pin,
@@ -471,10 +470,4 @@ pub(crate) fn short_name(name: &'static str) -> &'static str {
     let end = name.find('<').unwrap_or(name.len());
     let start = name.get(..end).and_then(|path| path.rfind("::")).map_or(0, |at| at + 2);
     name.get(start..).unwrap_or(name)
-}
-
-impl fmt::Debug for MadeState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MadeState").field("is_made", &self.is_made()).finish_non_exhaustive()
-    }
 }

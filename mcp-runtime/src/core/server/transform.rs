@@ -41,12 +41,6 @@ impl Transform {
     }
 }
 
-impl fmt::Debug for Transform {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Transform").field("at", &self.at).finish_non_exhaustive()
-    }
-}
-
 /// A service whose items are changed, for [`service`](crate::ServerBuilder::service) and
 /// [`service_as`](crate::ServerBuilder::service_as).
 ///
@@ -77,7 +71,6 @@ impl fmt::Debug for Transform {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 #[must_use = "give it to `.service(..)` or `.service_as(..)`"]
 pub struct Transformed {
     pub(super) found: Option<FoundService>,
@@ -91,9 +84,9 @@ pub(super) struct FoundService {
     pub(super) blocks: Vec<&'static ServiceBlock>,
 }
 
-impl fmt::Debug for FoundService {
+impl fmt::Debug for Transformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FoundService").field("blocks", &self.blocks).finish_non_exhaustive()
+        f.debug_struct("Transformed").field("type_name", &self.type_name).finish_non_exhaustive()
     }
 }
 

@@ -1,17 +1,13 @@
 //! How often one caller may do something.
 
 use std::{
-    fmt,
     sync::{Arc, OnceLock},
     time::Duration,
 };
 
 use super::shared::SharedCount;
 use crate::core::{
-    admission::{LimitReached, MAX_CALLERS, Owner, Rate, RateLimiter, RateReached},
-    blocking::CallPermit,
-    error::Failure,
-    gates::Gate,
+    admission::{MAX_CALLERS, Owner, Rate, RateLimiter, RateReached},
     maybe_ready::MaybeReady,
 };
 
@@ -59,25 +55,5 @@ impl CallerRate {
 
     pub(super) fn reached(&self, wait: Duration) -> RateReached {
         RateReached { rate: self.0.limiter.rate(), wait }
-    }
-}
-
-impl fmt::Debug for CallerRate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CallerRate").field("rate", &self.0.limiter.rate()).finish_non_exhaustive()
-    }
-}
-
-impl Gate for CallerRate {
-    fn enter(&self, caller: &Owner) -> MaybeReady<Result<Option<CallPermit>, Failure>> {
-        let entered = |taken: Result<(), RateReached>| {
-            taken.map(|()| None).map_err(|reached| Failure::limited(LimitReached::Rate(reached)))
-        };
-        match self.take(caller) {
-            MaybeReady::Ready(taken) => MaybeReady::Ready(entered(taken)),
-            MaybeReady::Pending(taking) => {
-                MaybeReady::Pending(Box::pin(async move { entered(taking.await) }))
-            }
-        }
     }
 }

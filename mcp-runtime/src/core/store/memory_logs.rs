@@ -11,7 +11,6 @@ use super::{Append, Appended, LogEntry, LogPage, Table};
 use crate::core::admission::{Owner, Usage};
 
 /// The logs of one table.
-#[derive(Debug)]
 pub(crate) struct MemoryLogs {
     logs: HashMap<Arc<str>, MemoryLog>,
     by_expiry: BTreeSet<(Instant, Arc<str>)>,
@@ -22,7 +21,6 @@ pub(crate) struct MemoryLogs {
     bytes: Usage,
 }
 
-#[derive(Debug)]
 struct MemoryLog {
     owner: Owner,
     /// Never empty.

@@ -1,6 +1,6 @@
 //! State that a server keeps outside of its calls: in memory, or in a store that replicas share.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     Table, Value, Write, Written,
@@ -11,7 +11,6 @@ use super::{
 pub(crate) type StoreError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The value that the store has for a key.
-#[derive(Debug)]
 pub(crate) enum Found<T = Value> {
     Nothing,
     /// A value that another version of this crate has written, and this one cannot read.
@@ -29,12 +28,6 @@ pub(super) struct StoreInner {
     pub(super) memory: MemoryTables,
     pub(super) shared: Option<Sealing>,
     pub(super) messages: Messages,
-}
-
-impl fmt::Debug for SealedStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SealedStore").field("is_shared", &self.is_shared()).finish_non_exhaustive()
-    }
 }
 
 impl SealedStore {

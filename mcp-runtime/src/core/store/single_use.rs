@@ -13,7 +13,6 @@ use crate::core::{
 const CLOCK_SKEW: Duration = Duration::from_secs(60);
 
 /// Records what was used.
-#[derive(Debug)]
 pub(crate) struct SingleUse {
     store: SealedStore,
     table: Table,
@@ -22,7 +21,7 @@ pub(crate) struct SingleUse {
 }
 
 /// A call whose client responses are used, or a proof.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct ConsumedCall<'a> {
     /// Equal for all retries of a call.
     pub(crate) id: &'a str,

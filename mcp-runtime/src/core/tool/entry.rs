@@ -5,7 +5,7 @@ use std::{any::Any, sync::Arc};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Hints, ToolDef, ToolDescriptor, ToolHandler, ToolSpec,
+    Hints, ToolCall, ToolDef, ToolDescriptor, ToolSpec,
     header_param::header_params,
     schema::{HandWrittenSchema, InputSchema, OutputSchema, check_flatten, input_schema, output_schema},
 };
@@ -17,7 +17,7 @@ use crate::{
         connection::{HeaderParam, ItemKind},
         context::Continuation,
         extensions::Extensions,
-        item::{BuildError, Function, ItemSpec},
+        item::{BuildError, Function, ItemFunction, ItemSpec},
         jsonrpc::Object,
         protocol::Revision,
         server::Entry,
@@ -26,10 +26,9 @@ use crate::{
 };
 
 /// A tool as the server offers it.
-#[derive(Debug)]
 pub(crate) struct ToolEntry {
     pub(crate) spec: ToolSpec,
-    pub(crate) handler: ToolHandler,
+    pub(crate) function: ItemFunction<ToolCall>,
     pub(crate) state: Arc<Extensions>,
     pub(crate) input: ToolInput,
     /// For keywords of typed parameters that decoding does not enforce.
@@ -175,8 +174,8 @@ impl ToolEntry {
             input = input.published_as(flat);
         }
         input.rules = rules.iter().filter_map(BoundRule::title).collect();
-        let handler = ToolHandler::Annotated(Function::new(def.handler, args, rules, this));
-        Self::new(spec, handler, state, input, input_validator, output)
+        let function = ItemFunction::Annotated(Function::new(def.handler, args, rules, this));
+        Self::new(spec, function, state, input, input_validator, output)
     }
 
     /// The entry of a tool made at run time.
@@ -206,12 +205,12 @@ impl ToolEntry {
         let input = schema.into_input(&spec.item.name).map_err(error)?;
         let output =
             spec.output_schema.clone().map(HandWrittenSchema::into_output).transpose().map_err(error)?;
-        Self::new(spec, ToolHandler::made(tool.handler.clone()), state, input, None, output)
+        Self::new(spec, ItemFunction::Runtime(tool.handler.clone()), state, input, None, output)
     }
 
     fn new(
         spec: ToolSpec,
-        handler: ToolHandler,
+        function: ItemFunction<ToolCall>,
         state: Arc<Extensions>,
         input: ToolInput,
         input_validator: Option<Validator>,
@@ -222,7 +221,7 @@ impl ToolEntry {
             header_params(&input.schema, spec.strict).map_err(|text| spec.build_error(text))?;
         Ok(Self {
             spec,
-            handler,
+            function,
             state,
             input,
             input_validator,
@@ -237,7 +236,7 @@ impl ToolEntry {
     /// Why the function cannot get this value.
     fn value_error(&self, name: &str, value: &Value) -> Option<String> {
         let errors = self.input.value_errors(name, value);
-        let arg = self.handler.args().iter().find(|arg| arg.name() == name && !arg.is_flatten());
+        let arg = self.function.args().iter().find(|arg| arg.name() == name && !arg.is_flatten());
         let found = errors
             .into_iter()
             .next()
@@ -293,7 +292,7 @@ impl ToolEntry {
 
     /// Appends the schema of its arguments.
     pub(crate) fn write_input(&self, out: &mut Vec<u8>) {
-        write_input_schema(out, self.input.published(), self.handler.args());
+        write_input_schema(out, self.input.published(), self.function.args());
     }
 
     /// Tags are in `_meta`, where registries look for them, and so are the members of the apps extension.

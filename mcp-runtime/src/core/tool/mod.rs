@@ -3,7 +3,6 @@
 mod added;
 mod builder;
 mod entry;
-mod handler;
 mod header_param;
 pub(crate) mod output;
 mod result_limit;
@@ -12,7 +11,6 @@ pub(crate) mod spec;
 
 pub use builder::{ToolBuilder, ToolCall, ToolDef};
 pub(crate) use entry::ToolEntry;
-pub(crate) use handler::{MadeToolCall, ToolHandler};
 pub(crate) use header_param::header_params;
 pub(crate) use output::Structured;
 pub(crate) use output::ToolResult;

@@ -108,7 +108,6 @@ fn replace_boolean(property: &mut Value) {
 }
 
 /// The schema of structured results.
-#[derive(Debug)]
 pub(crate) struct OutputSchema {
     pub(super) natural: Value,
     /// For clients of legacy revisions, which accept only objects.
@@ -119,7 +118,7 @@ pub(crate) struct OutputSchema {
 }
 
 /// The schema of a tool's arguments.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct InputSchema {
     /// The schema that clients see.
     pub(crate) published: Value,

@@ -10,7 +10,6 @@ mod observed_store;
 use std::{
     any::Any,
     collections::{HashMap, HashSet},
-    fmt,
     hash::{BuildHasher as _, RandomState},
     net::IpAddr,
     sync::Arc,
@@ -257,12 +256,6 @@ impl Observer for Metrics {
     fn issuer_asked(&self, issuer: &str, question: &'static str, outcome: &'static str, duration: Duration) {
         let labels = [issuer, question, outcome];
         self.issuers.with_label_values(&labels).observe(duration.as_secs_f64());
-    }
-}
-
-impl fmt::Debug for Metrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Metrics")
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
     compare::ItemChangeList,
 };
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     /// Clients write it.
     Input,

@@ -11,7 +11,6 @@ mod subscribe;
 
 use std::{
     collections::HashMap,
-    fmt,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -37,7 +36,7 @@ use crate::{
         dispatch::{ObservedItem, Reply, Request, Response},
         item::BuildError,
         jsonrpc::ProtocolError,
-        server::{Assembly, Capability, Lasting, Registry, Server},
+        server::{Assembly, Capability, Registry, Server},
         store::{Leases, Records, SealedStore, Table, Versioned},
         sync::Mutex,
     },
@@ -219,20 +218,13 @@ struct WebhookState {
 }
 
 /// Whether the endpoint has to be told of a gap.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum GapMessage {
     #[default]
     None,
     Due,
     /// It could not be delivered, and is due again with the next event, or when the subscription is renewed.
     Waits,
-}
-
-impl fmt::Debug for Webhook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // a URL may be a secret
-        f.debug_struct("Webhook").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
-    }
 }
 
 impl GapMessage {
@@ -435,8 +427,8 @@ impl Webhooks {
     }
 }
 
-impl Lasting for Webhooks {
-    fn open(assembly: &mut Assembly<'_>) -> Arc<Self> {
+impl Webhooks {
+    pub(in crate::capability::events) fn open(assembly: &mut Assembly<'_>) -> Arc<Self> {
         let options = assembly.rules.options;
         let limits = options.limits.of_capabilities.get::<EventLimits>();
         let limits = limits.map(|limits| limits.webhook.clone()).unwrap_or_default();

@@ -46,7 +46,7 @@ pub(super) fn digest(parts: &[&str]) -> WebhookKey {
 }
 
 /// A subscription.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(super) struct StoredWebhook {
     /// `id` on the wire.
     pub(super) id: Box<str>,
@@ -72,7 +72,7 @@ pub(super) struct StoredWebhook {
 }
 
 /// What became of the events of a subscription.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Progress {
     /// Everything before it was delivered, or given up.
     pub(super) position: ReadPosition,
@@ -139,7 +139,7 @@ impl Record for StoredWebhook {
 }
 
 /// The keys of subscriptions that begin with the same digit.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(super) struct KeyList(pub(super) BTreeSet<WebhookKey>);
 
 impl KeyList {
@@ -170,7 +170,7 @@ impl Record for KeyList {
 }
 
 /// That an endpoint has repeated a challenge for a principal.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(super) struct VerifiedEndpoint {
     pub(super) owner: Arc<str>,
 }

@@ -71,7 +71,6 @@ enum AskedLifetime {
 }
 
 /// The result of `events/subscribe`.
-#[derive(Debug)]
 struct SubscribeResult {
     id: Box<str>,
     /// `None` if it does not expire.
@@ -82,7 +81,6 @@ struct SubscribeResult {
     reached: Option<Progress>,
 }
 
-#[derive(Debug)]
 struct EmptyResult;
 
 impl WriteResult for EmptyResult {

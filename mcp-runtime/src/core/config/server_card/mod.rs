@@ -30,7 +30,7 @@ pub(crate) struct CardInfo {
 }
 
 /// The card of a server, and the catalog at both of its paths.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct ServerCard {
     /// The URL of the endpoint.
     pub(crate) url: String,

@@ -16,7 +16,7 @@ pub(crate) struct Leases {
     process: Arc<str>,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 struct Lease {
     holder: Arc<str>,
     #[serde(skip)]

@@ -27,14 +27,13 @@ pub(crate) trait Record: Serialize + DeserializeOwned + Clone + Send + Sync {
 }
 
 /// A record and its version.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Versioned<T> {
     pub(crate) record: T,
     pub(crate) version: u64,
 }
 
 /// The outcome of a change.
-#[derive(Debug)]
 pub(crate) enum Updated<T> {
     Stored(Versioned<T>),
     /// There was nothing to change.

@@ -32,7 +32,7 @@ pub(in crate::core::store) struct SharedCount {
 pub(super) struct RateAsking(Mutex<Option<Instant>>);
 
 /// Whether the store is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Asking {
     /// It decides.
     Decides,

@@ -113,7 +113,7 @@ fn has_members(nodes: &[SchemaNode], id: NodeId, members: &Map<String, Value>) -
 }
 
 /// The required property whose value distinguishes several object alternatives.
-pub(super) fn tag<'n>(nodes: &'n [SchemaNode], ids: &[NodeId]) -> Option<&'n str> {
+fn tag<'n>(nodes: &'n [SchemaNode], ids: &[NodeId]) -> Option<&'n str> {
     let (first, rest) = ids.split_first()?;
     let required =
         nodes.get(*first)?.object.as_deref()?.properties.iter().filter(|property| property.required);
@@ -121,11 +121,19 @@ pub(super) fn tag<'n>(nodes: &'n [SchemaNode], ids: &[NodeId]) -> Option<&'n str
     names.find(|name| !rest.is_empty() && ids.iter().all(|id| property_choices(nodes, *id, name).is_some()))
 }
 
-/// Whether a constant tells alternatives apart, as the tag of an enum does. A field of a variant may have a few values as well.
-pub(super) fn is_tagged(nodes: &[SchemaNode], ids: &[NodeId]) -> bool {
+/// Whether the text, the only key or a constant tells which alternative a value is, so that decoding tries no others. A field
+/// that has a few values in each variant is no tag.
+pub(super) fn tells_variant(nodes: &[SchemaNode], ids: &[NodeId]) -> bool {
     let is_const =
         |id: &NodeId, tag: &str| property_choices(nodes, *id, tag).is_some_and(|choices| choices.is_const);
-    tag(nodes, ids).is_some_and(|tag| ids.iter().all(|id| is_const(id, tag)))
+    are_named(nodes, ids) || tag(nodes, ids).is_some_and(|tag| ids.iter().all(|id| is_const(id, tag)))
+}
+
+/// Whether the name of the variant is the text, or the only key.
+pub(super) fn are_named(nodes: &[SchemaNode], ids: &[NodeId]) -> bool {
+    ids.iter().all(|id| {
+        variant_name(nodes, *id).is_some() || nodes.get(*id).is_some_and(|node| node.choices.is_some())
+    })
 }
 
 /// The values of a tag that tell the alternatives apart.
@@ -141,7 +149,7 @@ fn property_choices<'n>(nodes: &'n [SchemaNode], id: NodeId, name: &str) -> Opti
 }
 
 /// The name of a variant that is named by its only key.
-pub(super) fn variant_name(nodes: &[SchemaNode], id: NodeId) -> Option<&str> {
+fn variant_name(nodes: &[SchemaNode], id: NodeId) -> Option<&str> {
     let rules = nodes.get(id)?.object.as_deref()?;
     match rules.properties.as_slice() {
         [property] if property.required && is_closed(nodes, rules) => Some(&property.name),

@@ -3,18 +3,17 @@
 //! serde reads a value that has alternatives into a buffer, and an untagged enum copies the part of the buffer that its
 //! variants are tried on. Where such enums contain each other, a value inside of 60 lists is copied 60 times, and read twice as
 //! often with each level if two variants differ only after the member that contains the next level. Nothing interrupts that,
-//! so it is bounded before: by how deep values are nested, and where that could be too much only because variants have
-//! members in common, by trying the variants as serde does.
+//! so it is bounded before: by how deep values are nested, and how many variants have a member in common.
 
 use std::sync::Arc;
 
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use super::{
-    alternatives::{Intended, intended, is_tagged, not_null, variant_name},
+    alternatives::{are_named, not_null, tells_variant},
+    check::Validation,
     duplicate_keys::has_duplicate_keys,
-    equality,
-    node::{Alternatives, Applicator, NodeId, SchemaNode, TypeSet},
+    node::{Applicator, NodeId, SchemaNode, TypeSet},
     tokens::{Token, Tokens, count_values, decode_key},
 };
 
@@ -24,7 +23,7 @@ const CONTAINER: usize = 4;
 /// The cost of a refusal by an alternative: an error is made, with its message.
 const REFUSAL: usize = 8;
 
-/// The cost of a value that is built to try variants on it.
+/// The cost of a value that is built to look at its variants.
 const BUILT: usize = 8;
 
 /// The alternatives of a type, if decoding one of its values may cost more than a few times the value.
@@ -90,59 +89,66 @@ impl Attempts {
     /// `whole` is what the text as a whole costs; else its members are those of the root.
     fn exceed_as(&self, whole: Option<Costs>, json: &str, most: usize) -> bool {
         let most = most.saturating_add(json.len());
-        let Some(branches) = self.exceed_by_depth(whole, json, most) else { return false };
-        // a value that is built has neither keys that are given twice nor numbers beyond all types
-        if !branches || count_values(json) > most / BUILT || has_duplicate_keys(json) {
-            return true;
+        match self.steps(whole, json, most) {
+            None => true,
+            // alternatives that read the same members are tried if the first one does not accept
+            Some(steps) => steps > most && !self.is_read_once(whole, json, most),
         }
-        let Ok(value) = serde_json::from_str::<Value>(json) else { return true };
-        let mut count = Count { nodes: &self.nodes, left: most };
-        match whole {
-            Some(costs) => _ = count.read(costs.id, &value),
-            None => {
-                for (name, member) in value.as_object().into_iter().flatten() {
-                    if let Some(costs) = self.property(name) {
-                        count.read(costs.id, member);
-                    }
-                }
-            }
-        }
-        count.left == 0
     }
 
-    /// Whether values are nested so deep that they may take more steps; if they may, whether that is only because
-    /// alternatives have members in common.
-    fn exceed_by_depth(&self, whole: Option<Costs>, json: &str, most: usize) -> Option<bool> {
-        let (mut costs, mut steps, mut branches) = (whole, 0_usize, false);
+    /// The most steps that it may take; `None` if they are too many even where each value is read by one alternative.
+    fn steps(&self, whole: Option<Costs>, json: &str, most: usize) -> Option<usize> {
+        let (mut costs, mut steps, mut least) = (whole, 0_usize, 0_usize);
         // how often the values in each open array and object may be read
         let mut open: Vec<usize> = Vec::new();
         for token in Tokens::new(json) {
             let times = open.last().copied().unwrap_or(1);
             let depth = open.len().saturating_sub(usize::from(whole.is_none()));
-            match (&token, costs) {
+            let each = match (&token, costs) {
                 (Token::Key { range, is_escaped }, _) if open.len() == 1 && whole.is_none() => {
                     costs = self.property(&decode_key(json, range, *is_escaped));
+                    0
                 }
-                (Token::Close { .. }, _) => drop(open.pop()),
-                (Token::Open { .. }, None) => open.push(1),
                 (Token::Open { is_object, .. }, Some(costs)) => {
-                    let each = CONTAINER * (depth + costs.readers) + REFUSAL * costs.refusals;
-                    steps = steps.saturating_add(times.saturating_mul(each));
                     let readers = if *is_object { costs.object_readers } else { costs.array_readers };
                     open.push(times.saturating_mul(readers));
-                    branches |= readers > 1;
+                    CONTAINER * (depth + costs.readers) + REFUSAL * costs.refusals
                 }
-                (Token::Scalar(_), Some(costs)) => {
-                    let each = depth + costs.readers + REFUSAL * costs.scalar_refusals;
-                    steps = steps.saturating_add(times.saturating_mul(each));
+                (Token::Open { .. }, None) => {
+                    open.push(1);
+                    0
                 }
-                _ => {}
-            }
-            if steps > most {
-                return Some(branches);
+                (Token::Close { .. }, _) => {
+                    open.pop();
+                    0
+                }
+                (Token::Scalar(_), Some(costs)) => depth + costs.readers + REFUSAL * costs.scalar_refusals,
+                _ => 0,
+            };
+            least += each;
+            steps = steps.saturating_add(times.saturating_mul(each));
+            if least > most {
+                return None;
             }
         }
-        None
+        Some(steps)
+    }
+
+    /// Whether no alternative is tried after another that has read the value.
+    fn is_read_once(&self, whole: Option<Costs>, json: &str, most: usize) -> bool {
+        // a value that is built has no keys that are given twice
+        if count_values(json) > most / BUILT || has_duplicate_keys(json) {
+            return false;
+        }
+        let Ok(value) = serde_json::from_str::<Value>(json) else { return false };
+        let mut validation = Validation::new(&self.nodes, true);
+        validation.reads_once = true;
+        match whole {
+            Some(costs) => validation.check(costs.id, &value),
+            None => value.as_object().into_iter().flatten().all(|(name, member)| {
+                self.property(name).is_none_or(|costs| validation.check(costs.id, member))
+            }),
+        }
     }
 }
 
@@ -257,8 +263,7 @@ impl<'n> Analysis<'n> {
                 applicator => applicator.ids(),
             };
             let each = ids.iter().map(|id| self.readers(*id, reads));
-            let is_told = applicator.alternatives().is_some()
-                && (are_named(self.nodes, &ids) || is_tagged(self.nodes, &ids));
+            let is_told = applicator.alternatives().is_some() && tells_variant(self.nodes, &ids);
             all += if is_told { each.max().unwrap_or(0) } else { each.sum() };
         }
         all
@@ -271,13 +276,6 @@ fn alternatives(nodes: &[SchemaNode], node: &SchemaNode) -> Vec<NodeId> {
     of_each.map(|of| not_null(nodes, &of.ids)).filter(|ids| ids.len() > 1).flatten().collect()
 }
 
-/// Whether the name of the variant is the text, or the only key.
-fn are_named(nodes: &[SchemaNode], ids: &[NodeId]) -> bool {
-    ids.iter().all(|id| {
-        variant_name(nodes, *id).is_some() || nodes.get(*id).is_some_and(|node| node.choices.is_some())
-    })
-}
-
 /// Whether each variant is tried on a copy of the value, or fields beside the alternatives of a flattened field or beside a map
 /// of all others are copied. Where a field tells the variant, the value is read into a buffer, which is moved.
 fn is_copied(nodes: &[SchemaNode], node: &SchemaNode) -> bool {
@@ -285,145 +283,7 @@ fn is_copied(nodes: &[SchemaNode], node: &SchemaNode) -> bool {
     let rules = node.object.as_deref().filter(|rules| !rules.properties.is_empty());
     let other = rules.and_then(|rules| nodes.get(rules.additional_properties?));
     let has_others = other.is_some_and(|node| !node.never && !node.is_any());
-    let is_untold = !are_named(nodes, &alternatives) && !is_tagged(nodes, &alternatives);
-    has_others || is_untold || (rules.is_some() && !alternatives.is_empty())
-}
-
-/// Whether a type accepts a value, as far as its schema tells it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Acceptance {
-    Refused,
-    /// The type may refuse it, so that further alternatives are tried.
-    Unknown,
-    Accepted,
-}
-
-/// A reading of values as serde reads them.
-struct Count<'n> {
-    nodes: &'n [SchemaNode],
-    /// The steps that it may still take.
-    left: usize,
-}
-
-impl Count<'_> {
-    fn spend(&mut self, steps: usize) {
-        self.left = self.left.saturating_sub(steps);
-    }
-
-    /// Reads a value as a node says.
-    fn read(&mut self, id: NodeId, value: &Value) -> Acceptance {
-        let Some(node) = self.nodes.get(id).filter(|_| self.left > 0) else { return Acceptance::Refused };
-        let mut acceptance = self.read_in_place(node, value);
-        for applicator in &node.applicators {
-            if acceptance == Acceptance::Refused {
-                break;
-            }
-            acceptance = acceptance.min(match applicator {
-                Applicator::Ref(id) => self.read(*id, value),
-                Applicator::AllOf(ids) => {
-                    ids.iter().map(|id| self.read(*id, value)).min().unwrap_or(Acceptance::Accepted)
-                }
-                Applicator::AnyOf(of) | Applicator::OneOf(of) => self.try_each(of, value),
-                _ => Acceptance::Unknown,
-            });
-        }
-        acceptance
-    }
-
-    /// Tries alternatives one after the other, on a copy.
-    fn try_each(&mut self, of: &Alternatives, value: &Value) -> Acceptance {
-        self.spend(weight(value));
-        // the others are not tried
-        if is_tagged(self.nodes, &of.objects)
-            && let Intended::One(id) = intended(self.nodes, of, value)
-        {
-            return self.read(id, value);
-        }
-        let mut best = Acceptance::Refused;
-        for id in &of.ids {
-            let one = self.read(*id, value);
-            best = best.max(one);
-            if one == Acceptance::Accepted {
-                break;
-            }
-            self.spend(REFUSAL);
-        }
-        best
-    }
-
-    /// Reads a value by the keywords of one node.
-    fn read_in_place(&mut self, node: &SchemaNode, value: &Value) -> Acceptance {
-        if node.never || node.types.is_some_and(|types| !types.contains(TypeSet::of(value))) {
-            return Acceptance::Refused;
-        }
-        let mut acceptance = Acceptance::Accepted;
-        match value {
-            Value::Array(items) => {
-                self.spend(CONTAINER);
-                let Some(rules) = node.array.as_deref() else { return acceptance };
-                for (index, item) in items.iter().enumerate() {
-                    if let Some(id) = rules.prefix_items.get(index).copied().or(rules.items) {
-                        acceptance = acceptance.min(self.read(id, item));
-                    }
-                    if acceptance == Acceptance::Refused {
-                        break;
-                    }
-                }
-            }
-            Value::Object(members) => {
-                self.spend(CONTAINER);
-                let Some(rules) = node.object.as_deref() else { return acceptance };
-                // the one that is refused may be the last one of the text
-                for (name, member) in members {
-                    let property = rules.property(name).map(|(_, property)| property.schema);
-                    if let Some(id) = property.or(rules.additional_properties) {
-                        acceptance = acceptance.min(self.read(id, member));
-                    }
-                }
-                let is_present = |name: &String| members.contains_key(name);
-                let mut required = rules.properties.iter().filter(|property| property.required);
-                if !required.all(|property| is_present(&property.name))
-                    || !rules.required.iter().all(is_present)
-                {
-                    return Acceptance::Refused;
-                }
-            }
-            scalar => {
-                self.spend(1);
-                acceptance = accepts_scalar(node, scalar);
-            }
-        }
-        acceptance
-    }
-}
-
-/// Whether a node accepts a scalar whose type it allows. A type that parses its text has a format, a pattern or bounds, and to a
-/// schema `1.0` is an integer, and every integer is one of its type.
-fn accepts_scalar(node: &SchemaNode, scalar: &Value) -> Acceptance {
-    let is_choice = |choice: &Value| equality::equal(choice, scalar);
-    if node.choices.as_ref().is_some_and(|choices| !choices.values.iter().any(is_choice)) {
-        return Acceptance::Refused;
-    }
-    let is_small = |number: &Number| number.as_i64().is_some_and(|number| (-128..128).contains(&number));
-    let is_certain = match scalar {
-        Value::String(_) => node.string.is_none() && !node.has_format,
-        Value::Number(number) => {
-            let is_float = node.types.is_some_and(|types| types.contains(TypeSet::NUMBER));
-            let is_broken = node.number.as_ref().is_some_and(|rules| rules.broken(number).is_some());
-            (is_small(number) || is_float) && !is_broken
-        }
-        _ => true,
-    };
-    if is_certain { Acceptance::Accepted } else { Acceptance::Unknown }
-}
-
-/// The steps that it takes to copy a value.
-fn weight(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => CONTAINER + items.iter().map(weight).sum::<usize>(),
-        Value::Object(members) => CONTAINER + members.values().map(weight).sum::<usize>(),
-        _ => 1,
-    }
+    has_others || !tells_variant(nodes, &alternatives) || (rules.is_some() && !alternatives.is_empty())
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::{
 
 use serde_json::{Number, Value};
 
+use super::alternatives::{not_null, tells_variant};
 use super::error::{Mismatch, PathStep, ValidationError, path_text, summarize, truncate};
 use super::node::{
     Applicator, ArrayRules, Choices, Contains, NodeId, NumberRules, SchemaNode, StringRules, TypeSet,
@@ -71,6 +72,9 @@ pub(super) struct Validation<'a> {
     pub(super) null_is_absent: bool,
     /// Whether `format` is an assertion.
     pub(super) check_formats: bool,
+    /// Whether a value must also be decoded without a second try: by the first alternative of its type, and with scalars that
+    /// no type refuses.
+    pub(super) reads_once: bool,
     /// Stop at the first error, and record none.
     pub(super) fail_fast: bool,
     /// The steps from the root to the present value.
@@ -93,6 +97,7 @@ impl<'a> Validation<'a> {
             nodes,
             null_is_absent,
             check_formats: false,
+            reads_once: false,
             fail_fast: true,
             path: Vec::new(),
             steps: 0,
@@ -187,6 +192,9 @@ impl<'a> Validation<'a> {
         let nodes = self.nodes;
         let Some(node) = nodes.get(id) else { return true };
         let own = TypeSet::of(value);
+        if self.reads_once && may_be_refused(node, value) {
+            return false;
+        }
         if node.accepts.contains(own) {
             return true;
         }
@@ -279,6 +287,16 @@ impl<'a> Validation<'a> {
             Applicator::AllOf(ids) => ids.iter().fold(true, |all, id| {
                 if self.fail_fast && !all { false } else { self.check(*id, value) && all }
             }),
+            Applicator::AnyOf(of) | Applicator::OneOf(of) if self.reads_once => {
+                let is_first =
+                    holds_containers(value) && !tells_variant(self.nodes, &not_null(self.nodes, &of.ids));
+                let may_accept = |id: &&NodeId| {
+                    self.nodes.get(**id).is_some_and(|node| !node.refuses.contains(TypeSet::of(value)))
+                };
+                let tried = if is_first { 1 } else { of.ids.len() };
+                let tried: Vec<NodeId> = of.ids.iter().filter(may_accept).take(tried).copied().collect();
+                tried.into_iter().any(|id| self.matches(id, value))
+            }
             Applicator::AnyOf(of) => {
                 of.ids.iter().any(|id| self.matches(*id, value)) || self.fail_alternatives(of, value)
             }
@@ -375,6 +393,19 @@ impl<'a> Validation<'a> {
             let message = format!("has {count} items that are {item}, {bound} of {limit}");
             Mismatch::new(format!("items that are {item}"), message)
         })
+    }
+}
+
+/// Whether a type may refuse a scalar that its schema accepts: a text that it parses, or an integer that is written as a float
+/// or not one of every type.
+fn may_be_refused(node: &SchemaNode, value: &Value) -> bool {
+    match value {
+        Value::String(_) => node.string.is_some() || node.has_format,
+        Value::Number(number) => {
+            let is_of_every_type = number.as_i64().is_some_and(|number| (-128..128).contains(&number));
+            !is_of_every_type && node.types.is_some_and(|types| !types.contains(TypeSet::NUMBER))
+        }
+        _ => false,
     }
 }
 

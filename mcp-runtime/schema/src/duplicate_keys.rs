@@ -5,7 +5,7 @@ use std::{collections::HashSet, ops::Range};
 
 use super::{
     error::{Mismatch, ValidationError},
-    tokens::{Steps, Token, Tokens, decode_key, is_key, string_end},
+    tokens::{Steps, Token, Tokens, decode_key},
 };
 
 /// The most duplicates that are reported.
@@ -21,30 +21,22 @@ pub fn has_duplicate_keys(json: &str) -> bool {
 
 /// The keys that an object has before already, by their places; once there are `most` of them, no further object is looked at.
 fn repeated_keys(json: &str, most: usize) -> Vec<Range<usize>> {
-    let text = json.as_bytes();
     let mut found = Vec::new();
     // each key is followed by a colon
-    if memchr::memchr_iter(b':', text).nth(1).is_none() {
+    if memchr::memchr_iter(b':', json.as_bytes()).nth(1).is_none() {
         return found;
     }
     // the keys of all open objects; an empty range begins an object
     let mut keys: Vec<Range<usize>> = Vec::new();
     let mut any_escaped = false;
-    let mut at = 0;
-    while let Some(byte) = text.get(at) {
-        at += 1;
-        match byte {
-            b'"' => {
-                let start = at - 1;
-                let (end, is_escaped) = string_end(text, at);
-                at = end;
-                if is_key(text, end) {
-                    any_escaped |= is_escaped;
-                    keys.push(start..end);
-                }
+    for token in Tokens::new(json) {
+        match token {
+            Token::Key { range, is_escaped } => {
+                any_escaped |= is_escaped;
+                keys.push(range);
             }
-            b'{' => keys.push(0..0),
-            b'}' => {
+            Token::Open { is_object: true, .. } => keys.push(0..0),
+            Token::Close { is_object: true, .. } => {
                 let start = keys.iter().rposition(Range::is_empty).unwrap_or(0);
                 let own = keys.get(start + 1..).unwrap_or_default();
                 if own.len() > 1 {

@@ -1,7 +1,7 @@
 //! Validates JSON text while it is parsed, without building a value.
 //!
 //! Structured results are validated on every call, and most of their schemas have no keyword that needs a value twice.
-//! Where one has, the value below it is built, unless its type tells which alternative it is.
+//! Where one has, the value below it is built.
 
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
@@ -173,45 +173,22 @@ impl<'de> DeserializeSeed<'de> for StreamCheck<'_, '_> {
             return deserializer.deserialize_ignored_any(IgnoredAny).map(drop);
         }
         if !self.is_streamed() {
-            return deserializer.deserialize_any(AlternativesCheck(self));
+            return deserializer.deserialize_any(ValueCheck(self));
         }
         deserializer.deserialize_any(self)
     }
 }
 
-/// Reads a value of a node that is not streamed. Of arrays and objects, the type may tell that the node accepts them all, or
-/// which of its alternatives decides; else the value is built.
-struct AlternativesCheck<'c, 'n>(StreamCheck<'c, 'n>);
+/// Reads a value of a node that is not streamed: it is built, unless its type tells that the node accepts it.
+struct ValueCheck<'c, 'n>(StreamCheck<'c, 'n>);
 
-/// How a value is checked whose type is known.
-enum ByType<'c, 'n> {
-    Accepted,
-    Alternative(StreamCheck<'c, 'n>),
-    Value,
-}
-
-impl<'c, 'n> AlternativesCheck<'c, 'n> {
-    fn by_type<E: Error>(&self, types: TypeSet) -> Result<ByType<'c, 'n>, E> {
-        let node = self.0.node()?;
-        if node.accepts.contains(types) {
-            return Ok(ByType::Accepted);
-        }
-        let ([Applicator::AnyOf(of) | Applicator::OneOf(of)], true) =
-            (node.applicators.as_slice(), node.is_unconstrained())
-        else {
-            return Ok(ByType::Value);
-        };
-        let nodes = self.0.rules.nodes;
-        let mut possible =
-            of.ids.iter().filter(|id| !nodes.get(**id).is_some_and(|node| node.refuses.contains(types)));
-        let (Some(only), None) = (possible.next(), possible.next()) else { return Ok(ByType::Value) };
-        let mut check = self.0.at(*only);
-        check.follow()?;
-        Ok(if check.is_streamed() { ByType::Alternative(check) } else { ByType::Value })
+impl ValueCheck<'_, '_> {
+    fn accepts<E: Error>(&self, types: TypeSet) -> Result<bool, E> {
+        self.0.node().map(|node| node.accepts.contains(types))
     }
 }
 
-impl<'de> Visitor<'de> for AlternativesCheck<'_, '_> {
+impl<'de> Visitor<'de> for ValueCheck<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -243,19 +220,17 @@ impl<'de> Visitor<'de> for AlternativesCheck<'_, '_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<(), A::Error> {
-        match self.by_type(TypeSet::ARRAY)? {
-            ByType::Accepted => IgnoredAny.visit_seq(items).map(drop),
-            ByType::Alternative(check) => check.visit_seq(items),
-            ByType::Value => self.0.check_value(&Value::deserialize(SeqAccessDeserializer::new(items))?),
+        if self.accepts(TypeSet::ARRAY)? {
+            return IgnoredAny.visit_seq(items).map(drop);
         }
+        self.0.check_value(&Value::deserialize(SeqAccessDeserializer::new(items))?)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<(), A::Error> {
-        match self.by_type(TypeSet::OBJECT)? {
-            ByType::Accepted => IgnoredAny.visit_map(members).map(drop),
-            ByType::Alternative(check) => check.visit_map(members),
-            ByType::Value => self.0.check_value(&Value::deserialize(MapAccessDeserializer::new(members))?),
+        if self.accepts(TypeSet::OBJECT)? {
+            return IgnoredAny.visit_map(members).map(drop);
         }
+        self.0.check_value(&Value::deserialize(MapAccessDeserializer::new(members))?)
     }
 }
 

@@ -105,7 +105,7 @@ fn is_space(text: &[u8], at: usize) -> bool {
 }
 
 /// Where a string ends, behind its closing quote, and whether it has escapes; `at` is behind its opening quote.
-pub(super) fn string_end(text: &[u8], mut at: usize) -> (usize, bool) {
+fn string_end(text: &[u8], mut at: usize) -> (usize, bool) {
     // most strings are shorter
     let near = at + 16;
     let mut is_escaped = false;
@@ -127,7 +127,7 @@ pub(super) fn string_end(text: &[u8], mut at: usize) -> (usize, bool) {
 }
 
 /// Whether a string that ends here is a key: only those are followed by a colon.
-pub(super) fn is_key(text: &[u8], mut end: usize) -> bool {
+fn is_key(text: &[u8], mut end: usize) -> bool {
     while is_space(text, end) {
         end += 1;
     }

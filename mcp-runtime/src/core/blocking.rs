@@ -151,7 +151,10 @@ pub(crate) async fn run<R: Send + 'static>(
 }
 
 /// Runs a user's function on the blocking pool, in the context of the current call.
-pub(crate) async fn run_blocking<R: Send + 'static>(
+///
+/// # Errors
+/// Returns the errors of `body`.
+pub async fn run_blocking<R: Send + 'static>(
     body: impl FnOnce() -> Result<R, Failure> + Send + 'static,
 ) -> Result<R, Failure> {
     let context = Context::current();

@@ -244,7 +244,7 @@ impl ItemSpec {
             secrets: descriptor
                 .args
                 .iter()
-                .filter(|arg| arg.is_secret())
+                .filter(|arg| arg.options().secret)
                 .map(|arg| arg.name().to_owned())
                 .collect(),
         }

@@ -277,7 +277,7 @@ fn schema_of(fields: &[SettingField], mut errors: Vec<Value>, generator: &mut Sc
                 schema[key] = (*name).into();
             }
         }
-        if arg.is_secret() {
+        if arg.options().secret {
             schema["writeOnly"] = true.into();
         }
         if let Some(map) = schema.as_object_mut().filter(|map| map.contains_key("writeOnly")) {

@@ -60,8 +60,8 @@ impl PromptArgument {
     /// An argument of an annotated prompt.
     pub(crate) fn of(arg: &'static dyn AnyArg) -> Self {
         Self {
-            title: arg.title().map(str::to_owned),
-            description: arg.description().map(str::to_owned),
+            title: arg.options().title.map(str::to_owned),
+            description: arg.options().description.map(str::to_owned),
             required: arg.required(),
             completion: ArgumentCompletion::of(arg),
         }

@@ -183,7 +183,8 @@ impl ResourceEntry {
 
     /// The variables of a URI that its template matches.
     pub(crate) fn bind(&self, uri: &str) -> Option<UriVariables> {
-        self.template.bind(uri, |name| self.function.args().iter().any(|a| a.is_raw() && a.name() == name))
+        self.template
+            .bind(uri, |name| self.function.args().iter().any(|a| a.options().raw && a.name() == name))
     }
 
     /// Appends `annotations`; those of an instance override the template's one by one.

@@ -167,7 +167,8 @@ impl<T> TypedItem<T> {
         let descriptor = T::TYPED;
         let template = self.name_or(descriptor.uri.unwrap_or_default());
         let (variables, _) = check(&template, &descriptor.item, S::write(variables, descriptor.item.args)?)?;
-        let is_raw = |name: &str| descriptor.item.args.iter().any(|arg| arg.name() == name && arg.is_raw());
+        let is_raw =
+            |name: &str| descriptor.item.args.iter().any(|arg| arg.name() == name && arg.options().raw);
         expand(&template, &variables, is_raw).map_err(Error::invalid)
     }
 }

@@ -187,15 +187,16 @@ impl<T: IntHeaderArg> IntHeaderArg for Option<T> {}
 #[derive(Clone, Copy, Debug)]
 pub struct ArgOptions {
     name: &'static str,
-    title: Option<&'static str>,
-    description: Option<&'static str>,
+    pub(crate) title: Option<&'static str>,
+    pub(crate) description: Option<&'static str>,
     /// Whether it is the whole `arguments` object.
     flatten: bool,
-    header: Option<&'static str>,
-    raw: bool,
-    secret: bool,
+    pub(crate) header: Option<&'static str>,
+    pub(crate) raw: bool,
+    /// Whether its value is left out of traces and the audit log.
+    pub(crate) secret: bool,
     choices: &'static [&'static str],
-    complete: Option<CompleteFn>,
+    pub(crate) complete: Option<CompleteFn>,
 }
 
 impl ArgOptions {
@@ -620,31 +621,6 @@ impl dyn AnyArg + '_ {
 
     pub(crate) fn is_flatten(&self) -> bool {
         self.options().flatten
-    }
-
-    pub(crate) fn title(&self) -> Option<&'static str> {
-        self.options().title
-    }
-
-    pub(crate) fn description(&self) -> Option<&'static str> {
-        self.options().description
-    }
-
-    pub(crate) fn header(&self) -> Option<&'static str> {
-        self.options().header
-    }
-
-    pub(crate) fn is_raw(&self) -> bool {
-        self.options().raw
-    }
-
-    /// Whether its value is left out of traces and the audit log.
-    pub(crate) fn is_secret(&self) -> bool {
-        self.options().secret
-    }
-
-    pub(crate) fn completer(&self) -> Option<CompleteFn> {
-        self.options().complete
     }
 
     /// Patterns that do not compile, and a default or example that violates the rules or cannot be published.

@@ -58,20 +58,9 @@ pub(crate) struct CallParts<'a> {
 /// One call, as a handler sees it.
 #[allow(missing_debug_implementations)] // borrows trait objects
 pub struct Call<'a> {
-    parts: &'a CallParts<'a>,
-    context: &'a OnceCell<Context>,
+    pub(super) parts: &'a CallParts<'a>,
+    pub(super) context: &'a OnceCell<Context>,
     pub(super) arguments: RawArguments<'a>,
-}
-
-#[cfg(feature = "config")]
-impl<'a> Call<'a> {
-    pub(super) fn new(
-        parts: &'a CallParts<'a>,
-        context: &'a OnceCell<Context>,
-        arguments: RawArguments<'a>,
-    ) -> Self {
-        Self { parts, context, arguments }
-    }
 }
 
 impl Call<'_> {
@@ -907,14 +896,4 @@ pub fn blocking<R: Send + 'static>(
     body: impl FnOnce() -> Result<R, Failure> + Send + 'static,
 ) -> HandlerResult<R> {
     pending(Box::new(run_blocking(body)))
-}
-
-/// Runs a plain function on the blocking pool, once what it takes has been awaited.
-///
-/// # Errors
-/// Returns the errors of `body`.
-pub async fn on_thread<R: Send + 'static>(
-    body: impl FnOnce() -> Result<R, Failure> + Send + 'static,
-) -> Result<R, Failure> {
-    run_blocking(body).await
 }

@@ -56,7 +56,7 @@ impl CompletionSource {
 
 impl ArgumentCompletion {
     pub(crate) fn of(arg: &'static dyn AnyArg) -> Self {
-        let source = match arg.completer() {
+        let source = match arg.options().complete {
             Some(function) => CompletionSource::Function(function().call),
             None => CompletionSource::Choices(choices(arg)),
         };

@@ -24,7 +24,7 @@ pub use arg::{
     json_of, object, provided, provided_option, shared, text, text_of,
 };
 pub(crate) use arg::{declaration_errors, has_flatten, is_always_object, schema_of};
-pub use call::{Call, HandlerResult, blocking, on_thread, pending, ready};
+pub use call::{Call, HandlerResult, blocking, pending, ready};
 pub(crate) use call::{
     CallParts, Input, MaybeFuture, TextArgument, call_handler, decode_member, parse_text_argument, poll_now,
 };

@@ -32,7 +32,7 @@ pub(crate) fn decode_object<R: 'static>(
     };
     let context = OnceCell::new();
     let values = texts.values();
-    let call = Call::new(&parts, &context, texts.arguments(&values));
+    let call = Call { parts: &parts, context: &context, arguments: texts.arguments(&values) };
     match handler(&call) {
         Ok(MaybeFuture::Ready(value)) => Some(value),
         _ => None,

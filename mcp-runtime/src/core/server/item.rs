@@ -356,7 +356,7 @@ pub(crate) trait Annotation: Sync {
 
 /// The functions that the attributes of any item may name.
 pub(crate) fn named_functions(item: &ItemDescriptor) -> Vec<(&'static str, Vec<Inject>)> {
-    let completers = item.args.iter().filter_map(|arg| arg.completer());
+    let completers = item.args.iter().filter_map(|arg| arg.options().complete);
     let mut named: Vec<_> = completers.map(|complete| ("complete", complete().injects)).collect();
     let rules: Vec<Inject> = item.rules.injects().collect();
     if !rules.is_empty() {

@@ -215,7 +215,7 @@ fn finish_input(root: &mut Value, item: &ItemDescriptor, strict: bool) {
         root.entry(keyword).or_insert(false.into());
     }
     minimize(root, Direction::Input);
-    for arg in item.args.iter().filter(|arg| arg.header().is_some()) {
+    for arg in item.args.iter().filter(|arg| arg.options().header.is_some()) {
         if let Some(property) = root.get_mut("properties").and_then(|p| p.get_mut(arg.name())) {
             add_string_type(property);
         }

@@ -58,7 +58,7 @@ pub use sample::{SAMPLE_KEY, sample_with_keys};
 pub use signature::signature;
 pub use suggest::nearest;
 pub use suit_clients::suit_clients;
-pub use tokens::{Token, Tokens, consists_of_more_values, count_values, has_more_values};
+pub use tokens::{Token, Tokens, consists_of_more_values, count_values};
 pub use trusted::{enforceable_part, remove_wrong_values};
 pub use validate::Validator;
 pub use walk::subschemas;

@@ -35,7 +35,13 @@ pub fn minimize(root: &mut Value, direction: Direction) {
 
 fn minimize_node(schema: &mut Value, direction: Direction) {
     let Value::Object(map) = schema else { return };
-    walk::subschemas_mut(map, &mut |_, child| minimize_node(child, direction));
+    walk::subschemas_mut(map, &mut |keyword, child| {
+        minimize_node(child, direction);
+        let takes_object = ["items", "contains", "not", "anyOf", "oneOf", "allOf", "prefixItems", "$defs"];
+        if takes_object.contains(&keyword) || matches!(keyword, "properties" | "patternProperties") {
+            replace_true(child);
+        }
+    });
     map.remove("$schema");
     if map.get("default") == Some(&Value::Null) {
         map.remove("default");
@@ -57,21 +63,6 @@ fn minimize_node(schema: &mut Value, direction: Direction) {
             map.remove(keyword);
         }
     }
-    for keyword in ["items", "contains", "not"] {
-        if let Some(value) = map.get_mut(keyword) {
-            replace_true(value);
-        }
-    }
-    for keyword in ["anyOf", "oneOf", "allOf", "prefixItems"] {
-        if let Some(Value::Array(list)) = map.get_mut(keyword) {
-            list.iter_mut().for_each(replace_true);
-        }
-    }
-    for keyword in ["$defs", "patternProperties"] {
-        if let Some(Value::Object(members)) = map.get_mut(keyword) {
-            members.values_mut().for_each(replace_true);
-        }
-    }
     merge_plain_variants(map);
     unwrap_single(map);
 }
@@ -79,7 +70,6 @@ fn minimize_node(schema: &mut Value, direction: Direction) {
 fn minimize_properties(map: &mut Map<String, Value>) {
     let Some(Value::Object(properties)) = map.get_mut("properties") else { return };
     for (name, property) in properties {
-        replace_true(property);
         // legacy clients expect the schema of a property to be an object
         if *property == Value::Bool(false) {
             *property = json!({"not": {}});

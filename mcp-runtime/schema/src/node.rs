@@ -25,6 +25,10 @@ pub(super) struct SchemaNode {
     /// places: others are applied as often as the node that leads to them.
     pub(super) is_shared: bool,
     pub(super) enforcement: Enforcement,
+    /// Whether it can be checked while a text is parsed.
+    pub(super) streams: bool,
+    /// The node that it consists of a reference to, and whether it also allows `null`.
+    pub(super) forwards_to: Option<(NodeId, bool)>,
     /// Types of which it accepts every value, and types of which it accepts none, as far as types alone tell it.
     pub(super) accepts: TypeSet,
     pub(super) refuses: TypeSet,

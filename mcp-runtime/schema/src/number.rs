@@ -9,6 +9,13 @@ pub(super) fn compare(a: &Number, b: &Number) -> Ordering {
     if let (Some(a), Some(b)) = (a.as_i64(), b.as_i64()) {
         return a.cmp(&b);
     }
+    // most are small, and exact as floats
+    let is_exact = |float: f64| float.abs() < 9_007_199_254_740_992.0;
+    if let (Some(a), Some(b)) = (a.as_f64().filter(|a| is_exact(*a)), b.as_f64().filter(|b| is_exact(*b)))
+        && let Some(order) = a.partial_cmp(&b)
+    {
+        return order;
+    }
     let ((a, a_rest), (b, b_rest)) = (parts(a), parts(b));
     a.cmp(&b).then_with(|| a_rest.total_cmp(&b_rest))
 }

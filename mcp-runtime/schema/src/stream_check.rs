@@ -9,15 +9,17 @@ use serde::de::{
 };
 use serde_json::{Number, Value};
 
-use super::check::{MAX_PATTERN_NAME, Validation, broken_count};
+use super::alternatives::not_null;
+use super::check::{MAX_PATTERN_NAME, broken_count};
 use super::node::{Applicator, Choices, NodeId, ObjectRules, SchemaNode, TypeSet};
-use super::{equality, format::StringFormat};
+use super::{Validator, equality, format::StringFormat};
 
 /// The properties that were present are bits of one `u64`.
 const MOST_PROPERTIES: usize = 64;
 
-/// Whether each node can be checked while the text is parsed; for the others a value is built.
-pub(super) fn streamed(nodes: &[SchemaNode]) -> Vec<bool> {
+/// Determines of each node whether it can be checked while the text is parsed; for the others a value is built.
+pub(super) fn settle_streams(nodes: &mut [SchemaNode]) {
+    let targets: Vec<_> = nodes.iter().map(|node| forward_target(nodes, node)).collect();
     let streams = |node: &SchemaNode| {
         let choices = node.choices.as_ref().is_none_or(|choices| {
             choices.values.iter().all(|value| !matches!(value, Value::Array(_) | Value::Object(_)))
@@ -37,9 +39,12 @@ pub(super) fn streamed(nodes: &[SchemaNode]) -> Vec<bool> {
                 && rules.required.is_empty()
                 && rules.properties.len() <= MOST_PROPERTIES
         });
-        choices && array && object && (node.applicators.is_empty() || forward_target(nodes, node).is_some())
+        choices && array && object && (node.applicators.is_empty() || node.forwards_to.is_some())
     };
-    nodes.iter().map(streams).collect()
+    for (node, target) in nodes.iter_mut().zip(targets) {
+        node.forwards_to = target;
+        node.streams = streams(node);
+    }
 }
 
 /// The target of a node that consists of a reference, and whether it also allows `null`.
@@ -51,44 +56,28 @@ fn forward_target(nodes: &[SchemaNode], node: &SchemaNode) -> Option<(NodeId, bo
     match applied {
         Applicator::Ref(id) => Some((*id, false)),
         Applicator::AnyOf(of) | Applicator::OneOf(of) => {
-            let [first, second] = of.ids.as_slice() else { return None };
-            let is_null = |id: &NodeId| nodes.get(*id).is_some_and(SchemaNode::is_null);
-            let one_of = matches!(applied, Applicator::OneOf(_));
-            let (other, nullable) = match (is_null(first), is_null(second)) {
-                (true, false) => (*second, true),
-                (false, true) => (*first, true),
-                _ => return None,
-            };
-            // in `oneOf` the other schema must not accept null as well, which only `type` shows without validation
-            let excludes_null =
-                |node: &SchemaNode| node.types.is_some_and(|types| !types.contains(TypeSet::NULL));
-            (!one_of || nodes.get(other).is_some_and(excludes_null)).then_some((other, nullable))
+            let others = not_null(nodes, &of.ids);
+            let [other] = others.as_slice() else { return None };
+            // in `oneOf` the other schema must not accept null as well
+            let is_alone = nodes.get(*other).is_some_and(|node| node.refuses.contains(TypeSet::NULL));
+            let is_nullable = of.ids.len() == 2 && (is_alone || matches!(applied, Applicator::AnyOf(_)));
+            is_nullable.then_some((*other, true))
         }
         _ => None,
     }
 }
 
-/// The rules that a text is checked against.
-#[derive(Clone, Copy)]
-pub(super) struct TextRules<'n> {
-    pub(super) nodes: &'n [SchemaNode],
-    /// As [`streamed`] returns it.
-    pub(super) streamed: &'n [bool],
-    pub(super) null_is_absent: bool,
-    pub(super) check_formats: bool,
-}
-
 /// Whether a text is JSON that conforms. False negatives are possible: confirm them on the value.
-pub(super) fn is_valid(rules: TextRules<'_>, json: &str) -> bool {
+pub(super) fn is_valid(validator: &Validator, json: &str) -> bool {
     let mut deserializer = serde_json::Deserializer::from_str(json);
-    let check = StreamCheck { rules: &rules, id: 0, nullable: false };
+    let check = StreamCheck { validator, id: 0, nullable: false };
     check.deserialize(&mut deserializer).is_ok() && deserializer.end().is_ok()
 }
 
 /// Reads a value, with an error if it does not conform.
 #[derive(Clone, Copy)]
-struct StreamCheck<'c, 'n> {
-    rules: &'c TextRules<'n>,
+struct StreamCheck<'n> {
+    validator: &'n Validator,
     id: NodeId,
     nullable: bool,
 }
@@ -103,18 +92,15 @@ fn accept_if<E: Error>(conforms: bool) -> Result<(), E> {
     if conforms { Ok(()) } else { Err(refusal()) }
 }
 
-impl<'n> StreamCheck<'_, 'n> {
+impl<'n> StreamCheck<'n> {
     fn at(self, id: NodeId) -> Self {
         Self { id, nullable: false, ..self }
     }
 
     /// Checks a value that was built.
     fn check_value<E: Error>(self, value: &Value) -> Result<(), E> {
-        let TextRules { nodes, null_is_absent, check_formats, .. } = *self.rules;
-        let mut validation = Validation::new(nodes, null_is_absent);
-        validation.check_formats = check_formats;
         let is_absent = self.nullable && value.is_null();
-        accept_if(is_absent || validation.check(self.id, value))
+        accept_if(is_absent || self.validator.validation().check(self.id, value))
     }
 
     fn check_scalar<E: Error>(
@@ -138,7 +124,7 @@ impl<'n> StreamCheck<'_, 'n> {
     }
 
     fn node<E: Error>(self) -> Result<&'n SchemaNode, E> {
-        self.rules.nodes.get(self.id).ok_or_else(refusal)
+        self.validator.nodes.get(self.id).ok_or_else(refusal)
     }
 
     /// The node, if it allows an array or an object.
@@ -151,20 +137,16 @@ impl<'n> StreamCheck<'_, 'n> {
     /// Follows references, to the node that has keywords.
     fn follow<E: Error>(&mut self) -> Result<&'n SchemaNode, E> {
         let mut node = self.node()?;
-        while let Some((next, nullable)) = forward_target(self.rules.nodes, node) {
+        while let Some((next, nullable)) = node.forwards_to {
             self.id = next;
             self.nullable |= nullable;
             node = self.node()?;
         }
         Ok(node)
     }
-
-    fn is_streamed(self) -> bool {
-        self.rules.streamed.get(self.id).is_some_and(|streamed| *streamed)
-    }
 }
 
-impl<'de> DeserializeSeed<'de> for StreamCheck<'_, '_> {
+impl<'de> DeserializeSeed<'de> for StreamCheck<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(mut self, deserializer: D) -> Result<(), D::Error> {
@@ -172,7 +154,7 @@ impl<'de> DeserializeSeed<'de> for StreamCheck<'_, '_> {
         if node.accepts == TypeSet::ANY {
             return deserializer.deserialize_ignored_any(IgnoredAny).map(drop);
         }
-        if !self.is_streamed() {
+        if !node.streams {
             return deserializer.deserialize_any(ValueCheck(self));
         }
         deserializer.deserialize_any(self)
@@ -180,15 +162,15 @@ impl<'de> DeserializeSeed<'de> for StreamCheck<'_, '_> {
 }
 
 /// Reads a value of a node that is not streamed: it is built, unless its type tells that the node accepts it.
-struct ValueCheck<'c, 'n>(StreamCheck<'c, 'n>);
+struct ValueCheck<'n>(StreamCheck<'n>);
 
-impl ValueCheck<'_, '_> {
+impl ValueCheck<'_> {
     fn accepts<E: Error>(&self, types: TypeSet) -> Result<bool, E> {
         self.0.node().map(|node| node.accepts.contains(types))
     }
 }
 
-impl<'de> Visitor<'de> for ValueCheck<'_, '_> {
+impl<'de> Visitor<'de> for ValueCheck<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -234,7 +216,7 @@ impl<'de> Visitor<'de> for ValueCheck<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for StreamCheck<'_, '_> {
+impl<'de> Visitor<'de> for StreamCheck<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -264,7 +246,7 @@ impl<'de> Visitor<'de> for StreamCheck<'_, '_> {
     fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
         let node = self.node()?;
         self.check_scalar(node, TypeSet::STRING, |choice| choice.as_str() == Some(text))?;
-        let has_format = |format: StringFormat| !self.rules.check_formats || format.matches(text);
+        let has_format = |format: StringFormat| !self.validator.check_formats || format.matches(text);
         let rules = node.string.as_ref();
         accept_if(
             rules.is_none_or(|rules| rules.broken(text).is_none() && rules.format.is_none_or(has_format)),
@@ -298,10 +280,9 @@ impl<'de> Visitor<'de> for StreamCheck<'_, '_> {
             let schema = match name {
                 PropertyName::Known(position) => {
                     present |= 1 << position;
-                    rules
-                        .properties
-                        .get(position)
-                        .map(|property| (property.schema, self.rules.null_is_absent && !property.required))
+                    rules.properties.get(position).map(|property| {
+                        (property.schema, self.validator.null_is_absent && !property.required)
+                    })
                 }
                 PropertyName::Matching(schema) => Some((schema, false)),
                 PropertyName::Other => rules.additional_properties.map(|schema| (schema, false)),

@@ -12,19 +12,17 @@ use super::needs_validation::accept_enforced;
 use super::node::SchemaNode;
 use super::pattern::link_patterns;
 use super::repair::{Changes, Repair, leads_to_default};
-use super::stream_check::TextRules;
+use super::stream_check::settle_streams;
 use super::{compile, stream_check};
 
 /// A compiled schema.
 #[derive(Debug)]
 pub struct Validator {
     /// Shared with what counts how often values are read.
-    nodes: Arc<[SchemaNode]>,
-    /// Whether each node can be checked while a text is parsed.
-    streamed: Vec<bool>,
+    pub(super) nodes: Arc<[SchemaNode]>,
     leads_to_default: Vec<bool>,
-    null_is_absent: bool,
-    check_formats: bool,
+    pub(super) null_is_absent: bool,
+    pub(super) check_formats: bool,
 }
 
 impl Validator {
@@ -67,9 +65,9 @@ impl Validator {
     }
 
     /// Of a compiled schema.
-    pub(super) fn of(nodes: Vec<SchemaNode>) -> Self {
+    pub(super) fn of(mut nodes: Vec<SchemaNode>) -> Self {
+        settle_streams(&mut nodes);
         Self {
-            streamed: stream_check::streamed(&nodes),
             leads_to_default: leads_to_default(&nodes),
             nodes: nodes.into(),
             null_is_absent: false,
@@ -113,7 +111,7 @@ impl Validator {
         self.validation().collect_errors(value)
     }
 
-    fn validation(&self) -> Validation<'_> {
+    pub(super) fn validation(&self) -> Validation<'_> {
         let mut validation = Validation::new(&self.nodes, self.null_is_absent);
         validation.check_formats = self.check_formats;
         validation
@@ -145,10 +143,10 @@ impl Validator {
     /// Whether JSON text conforms, found without building a value where the schema allows. A text that conforms may be
     /// refused; confirm that with [`validate_str`](Self::validate_str).
     pub fn accepts(&self, json: &str) -> bool {
-        match self.streamed_rules() {
-            Some(rules) => stream_check::is_valid(rules, json),
-            None => serde_json::from_str(json).is_ok_and(|value| self.is_valid(&value)),
+        if self.is_streamed() {
+            return stream_check::is_valid(self, json);
         }
+        serde_json::from_str(json).is_ok_and(|value| self.is_valid(&value))
     }
 
     /// Validates JSON text, without building a value where the schema allows.
@@ -156,8 +154,7 @@ impl Validator {
     /// # Errors
     /// The validation errors, as [`validate`](Self::validate) returns them.
     pub fn validate_str(&self, json: &str) -> Result<(), Vec<ValidationError>> {
-        let rules = self.streamed_rules();
-        if rules.is_some_and(|rules| stream_check::is_valid(rules, json)) {
+        if self.is_streamed() && stream_check::is_valid(self, json) {
             return Ok(());
         }
         let value: Value = serde_json::from_str(json).map_err(|error| {
@@ -165,16 +162,13 @@ impl Validator {
             vec![ValidationError::new(String::new(), mismatch)]
         })?;
         // what was refused as a text most probably does not conform
-        let errors = if rules.is_some() { self.errors(&value) } else { self.validate(&value) };
+        let errors = if self.is_streamed() { self.errors(&value) } else { self.validate(&value) };
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 
-    /// The rules for checking a text while it is parsed; `None` if the check needs a value of all of it.
-    fn streamed_rules(&self) -> Option<TextRules<'_>> {
-        let Self { nodes, streamed, null_is_absent, check_formats, .. } = self;
-        let (null_is_absent, check_formats) = (*null_is_absent, *check_formats);
-        let is_streamed = streamed.first().is_some_and(|streamed| *streamed);
-        is_streamed.then_some(TextRules { nodes, streamed, null_is_absent, check_formats })
+    /// Whether a text is checked while it is parsed; else the check needs a value of all of it.
+    fn is_streamed(&self) -> bool {
+        self.nodes.first().is_some_and(|root| root.streams)
     }
 }
 

@@ -160,11 +160,10 @@ fn repair_and_call<R: 'static>(
         return if parts.rules.is_empty() { outcome } else { check_rules(outcome, &call) };
     }
     let errors = repair.errors(parts, is_filled.then_some(arguments));
-    let unknown = repair.unknown(parts);
     if is_filled {
-        return report_with_rules(&call, &errors, unknown, None);
+        return report_with_rules(&call, &errors, &repair.unknown, None);
     }
-    Err(Report::of_tool(repair.tool, parts.args, &errors, unknown).refuse(&[]))
+    Err(Report::of_tool(repair.tool, parts.args, &errors, &repair.unknown).refuse(&[]))
 }
 
 /// Passes on the outcome of a handler for valid arguments, once the rules accept them.
@@ -234,8 +233,8 @@ struct Repair<'a> {
     violations: Vec<ValidationError>,
     /// Why they are not JSON.
     unreadable: Option<serde_json::Error>,
-    /// The keys that name no parameter, once they are asked for.
-    unknown: OnceCell<Vec<String>>,
+    /// The keys that name no parameter.
+    unknown: Vec<String>,
 }
 
 impl Repair<'_> {
@@ -244,14 +243,7 @@ impl Repair<'_> {
         self.unreadable.is_none()
             && self.duplicates.is_empty()
             && self.violations.is_empty()
-            && (!parts.strict || self.unknown(parts).is_empty())
-    }
-
-    fn unknown(&self, parts: &CallParts<'_>) -> &[String] {
-        self.unknown.get_or_init(|| match parts.input {
-            Input::Json(text) => parts.unknown_keys(text),
-            Input::Text(_) => Vec::new(),
-        })
+            && (!parts.strict || self.unknown.is_empty())
     }
 
     /// Everything that is invalid; without `arguments` if a key is not valid text.
@@ -330,6 +322,7 @@ impl<'a> CallParts<'a> {
         let CheckError { has_duplicates, is_refused, .. } = check_error.unwrap_or_default();
         let verdict = (was_accepted || is_refused).then_some(was_accepted);
         let duplicates = if has_duplicates { duplicate_keys(text) } else { Vec::new() };
+        let unknown = self.unknown_keys(text);
         let (text, violations, unreadable) = match tool.repair(text, self.strict) {
             Ok(repaired) => {
                 let changed = repaired.changed();
@@ -347,7 +340,6 @@ impl<'a> CallParts<'a> {
             }
             Err(error) => (Cow::Borrowed(text), Vec::new(), Some(error)),
         };
-        let unknown = OnceCell::new();
         Ok(Repair { tool, text, duplicates, violations, unreadable, unknown })
     }
 
@@ -495,10 +487,14 @@ fn json_error<T: DeserializeOwned>(json: &str) -> Option<serde_json::Error> {
 pub(super) fn decode_text<T: DeserializeOwned>(raw: RawArgument<'_>, _: bool) -> Result<T, ValueError> {
     match raw {
         RawArgument::Json(text) | RawArgument::Text(text) => {
-            from_text(text).map_err(|e| ValueError::of_text(text, e.0))
+            from_text(text).map_err(|error| ValueError::of_text(text, error.to_string()))
         }
-        RawArgument::List(parts) => from_list(parts, false).map_err(|e| ValueError::from(e.0)),
-        RawArgument::Repeated(values) => from_list(values, true).map_err(|e| ValueError::from(e.0)),
+        RawArgument::List(parts) => {
+            from_list(parts, false).map_err(|error| ValueError::from(error.to_string()))
+        }
+        RawArgument::Repeated(values) => {
+            from_list(values, true).map_err(|error| ValueError::from(error.to_string()))
+        }
     }
 }
 

@@ -14,8 +14,7 @@ use crate::{
     core::{error::Failure, sort::sort_by, tool::InputSchema},
     schema::{
         Attempts, ValidationError, Validator, consists_of_more_values, count_values, duplicate_keys,
-        has_duplicate_keys, has_more_values, member_path, nearest, rewrite, signature, truncate,
-        without_position,
+        has_duplicate_keys, member_path, nearest, rewrite, signature, truncate, without_position,
     },
 };
 
@@ -175,8 +174,7 @@ impl ToolInput {
 
     /// Whether arguments are repaired as a whole.
     fn repairs_all(&self, arguments: &str) -> bool {
-        let (bytes, most) = (arguments.len(), self.max_repaired(arguments.len()));
-        bytes <= most || !has_more_values(arguments, most)
+        count_values(arguments) <= self.max_repaired(arguments.len())
     }
 
     /// The arguments of a tool without typed parameters: repaired where they do not conform, and with the defaults of absent

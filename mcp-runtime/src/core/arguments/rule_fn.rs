@@ -3,7 +3,6 @@
 
 use std::{
     any::{Any, TypeId},
-    fmt,
     future::Future,
     pin::Pin,
     task::{Context as TaskContext, Poll, Waker},
@@ -36,6 +35,7 @@ pub trait ArgumentRule {
 }
 
 /// One rule, as generated code declares it.
+#[derive(Debug)]
 pub struct RuleDescriptor {
     /// The name of its function.
     pub name: &'static str,
@@ -55,12 +55,6 @@ impl RuleDescriptor {
 
 /// The verdict of a rule on the arguments.
 type RuleFuture = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
-
-impl fmt::Debug for RuleDescriptor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RuleDescriptor").field("name", &self.name).finish_non_exhaustive()
-    }
-}
 
 /// A parameter of a rule.
 #[derive(Debug, Clone, Copy)]
@@ -246,6 +240,7 @@ impl ItemRules {
 }
 
 /// A rule, and the arguments of an item that it takes.
+#[derive(Debug)]
 pub(crate) struct BoundRule {
     rule: &'static RuleDescriptor,
     arguments: &'static [(&'static str, DecodeArgument)],
@@ -253,12 +248,6 @@ pub(crate) struct BoundRule {
     slots: Vec<Option<usize>>,
     /// The arguments as they are sent.
     names: Vec<&'static str>,
-}
-
-impl fmt::Debug for BoundRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BoundRule").field("rule", &self.rule).finish_non_exhaustive()
-    }
 }
 
 /// An argument's rule that is broken: the arguments, and the message.

@@ -128,19 +128,14 @@ impl<'a> Rules<'a> {
         let min: Bound<T::Number> = self.bound(min, ["minimum", "exclusiveMinimum"]);
         let max: Bound<T::Number> = self.bound(max, ["maximum", "exclusiveMaximum"]);
         let Some(number) = value.and_then(Ranged::number) else { return };
-        let (low, high) = match (min, max) {
-            (Bound::Included(min), _) if number < min => {
-                (Some(format!("less than the minimum of {min}")), None)
-            }
-            (Bound::Excluded(min), _) if number <= min => (Some(format!("not greater than {min}")), None),
-            (_, Bound::Included(max)) if number > max => {
-                (None, Some(format!("greater than the maximum of {max}")))
-            }
-            (_, Bound::Excluded(max)) if number >= max => (None, Some(format!("not less than {max}"))),
-            _ => (None, None),
+        let violation = match (min, max) {
+            (Bound::Included(min), _) if number < min => format!("less than the minimum of {min}"),
+            (Bound::Excluded(min), _) if number <= min => format!("not greater than {min}"),
+            (_, Bound::Included(max)) if number > max => format!("greater than the maximum of {max}"),
+            (_, Bound::Excluded(max)) if number >= max => format!("not less than {max}"),
+            _ => return,
         };
-        let violation = low.or(high);
-        self.check(violation.is_none(), || format!("{number} is {}", violation.unwrap_or_default()));
+        self.check(false, || format!("{number} is {violation}"));
     }
 
     /// Bounds on the length: characters of a string, items of a collection.

@@ -1,29 +1,14 @@
 //! Deserializes typed values from strings, since prompts and URIs carry nothing else, and from an absent value, so that
 //! optional parameters are recognised without inspecting their type's name.
 
-use std::fmt;
-
 use serde::{
     Deserializer,
-    de::{self, DeserializeOwned, IntoDeserializer, Visitor},
+    de::{
+        DeserializeOwned, Error as _, IntoDeserializer, Visitor,
+        value::{Error, SeqDeserializer},
+    },
     forward_to_deserialize_any,
 };
-
-/// Why a string is not a value of the type.
-#[derive(Debug)]
-pub(super) struct TextError(pub(super) String);
-
-impl fmt::Display for TextError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-impl std::error::Error for TextError {}
-impl de::Error for TextError {
-    fn custom<T: fmt::Display>(message: T) -> Self {
-        Self(message.to_string())
-    }
-}
 
 /// The value of an absent parameter, for types that have one (`Option`, and aliases of it).
 pub(super) fn missing<T: DeserializeOwned>() -> Option<T> {
@@ -33,13 +18,13 @@ pub(super) fn missing<T: DeserializeOwned>() -> Option<T> {
 struct AbsentDeserializer;
 
 impl<'de> Deserializer<'de> for AbsentDeserializer {
-    type Error = TextError;
+    type Error = Error;
 
-    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, TextError> {
-        Err(TextError(String::new()))
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
+        Err(Error::custom(""))
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         visitor.visit_none()
     }
 
@@ -50,20 +35,20 @@ impl<'de> Deserializer<'de> for AbsentDeserializer {
 }
 
 /// Deserializes `T` from a string: text as it is, numbers and bools by parsing, lists and objects as JSON.
-pub(super) fn from_text<T: DeserializeOwned>(text: &str) -> Result<T, TextError> {
+pub(super) fn from_text<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     T::deserialize(TextDeserializer(text))
 }
 
 /// Deserializes `T` from the parts of an exploded variable; if they are the values of a variable that a query has more than
 /// once, only a list takes more than one.
-pub(super) fn from_list<T: DeserializeOwned>(parts: &[String], are_repeated: bool) -> Result<T, TextError> {
+pub(super) fn from_list<T: DeserializeOwned>(parts: &[String], are_repeated: bool) -> Result<T, Error> {
     T::deserialize(ListDeserializer { parts, are_repeated })
 }
 
 #[derive(Clone, Copy)]
 struct TextDeserializer<'a>(&'a str);
 
-impl<'de> IntoDeserializer<'de, TextError> for TextDeserializer<'_> {
+impl<'de> IntoDeserializer<'de, Error> for TextDeserializer<'_> {
     type Deserializer = Self;
     fn into_deserializer(self) -> Self {
         self
@@ -73,29 +58,26 @@ impl<'de> IntoDeserializer<'de, TextError> for TextDeserializer<'_> {
 /// With a last part of a row, that function decides whether a parsed value is one that JSON has, too.
 macro_rules! deserialize_parsed {
     ($($method:ident $visit:ident $t:ty, $what:literal $(, $is_json:path)?;)*) => {$(
-        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
             match self.0.trim().parse::<$t>() {
                 Ok(value) $(if $is_json(value))? => visitor.$visit(value),
-                _ => Err(TextError(format!(concat!("expected ", $what, ", got `{}`"), self.0))),
+                _ => Err(Error::custom(format!(concat!("expected ", $what, ", got `{}`"), self.0))),
             }
         }
     )*};
 }
 
 impl TextDeserializer<'_> {
-    fn json(self) -> Result<serde_json::Value, TextError> {
-        serde_json::from_str(self.0).map_err(|e| TextError(format!("expected JSON, got `{}`: {e}", self.0)))
+    fn json(self) -> Result<serde_json::Value, Error> {
+        serde_json::from_str(self.0)
+            .map_err(|e| Error::custom(format!("expected JSON, got `{}`: {e}", self.0)))
     }
 }
 
-fn text_error(error: &serde_json::Error) -> TextError {
-    TextError(error.to_string())
-}
-
 impl<'de> Deserializer<'de> for TextDeserializer<'_> {
-    type Error = TextError;
+    type Error = Error;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         visitor.visit_str(self.0)
     }
 
@@ -115,15 +97,15 @@ impl<'de> Deserializer<'de> for TextDeserializer<'_> {
         deserialize_f64 visit_f64 f64, "a number", f64::is_finite;
     }
 
-    fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+    fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let mut chars = self.0.chars();
         match (chars.next(), chars.next()) {
             (Some(c), None) => visitor.visit_char(c),
-            _ => Err(TextError(format!("expected one character, got `{}`", self.0))),
+            _ => Err(Error::custom(format!("expected one character, got `{}`", self.0))),
         }
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         visitor.visit_some(self)
     }
 
@@ -131,7 +113,7 @@ impl<'de> Deserializer<'de> for TextDeserializer<'_> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, TextError> {
+    ) -> Result<V::Value, Error> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -140,33 +122,31 @@ impl<'de> Deserializer<'de> for TextDeserializer<'_> {
         name: &'static str,
         variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, TextError> {
+    ) -> Result<V::Value, Error> {
         if self.0.trim_start().starts_with('{') {
-            return self.json()?.deserialize_enum(name, variants, visitor).map_err(|e| text_error(&e));
+            return self.json()?.deserialize_enum(name, variants, visitor).map_err(Error::custom);
         }
-        visitor.visit_enum(IntoDeserializer::<TextError>::into_deserializer(self.0))
+        visitor.visit_enum(IntoDeserializer::<Error>::into_deserializer(self.0))
     }
 
-    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         visitor.visit_unit()
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         if self.0.trim_start().starts_with('[') {
-            return self.json()?.deserialize_seq(visitor).map_err(|e| text_error(&e));
+            return self.json()?.deserialize_seq(visitor).map_err(Error::custom);
         }
         // people type `a,b,c`
-        visitor.visit_seq(de::value::SeqDeserializer::new(
-            self.0.split(',').map(|part| TextDeserializer(part.trim())),
-        ))
+        visitor.visit_seq(SeqDeserializer::new(self.0.split(',').map(|part| TextDeserializer(part.trim()))))
     }
 
-    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, TextError> {
+    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Error> {
         self.deserialize_seq(visitor)
     }
 
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
-        self.json()?.deserialize_map(visitor).map_err(|e| text_error(&e))
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.json()?.deserialize_map(visitor).map_err(Error::custom)
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -174,7 +154,7 @@ impl<'de> Deserializer<'de> for TextDeserializer<'_> {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, TextError> {
+    ) -> Result<V::Value, Error> {
         self.deserialize_map(visitor)
     }
 
@@ -189,35 +169,35 @@ struct ListDeserializer<'a> {
 /// What is not a list takes one value.
 macro_rules! deserialize_one {
     ($($method:ident($($argument:ty),*))*) => {$(
-        fn $method<V: Visitor<'de>>(self, $(_: $argument,)* visitor: V) -> Result<V::Value, TextError> {
+        fn $method<V: Visitor<'de>>(self, $(_: $argument,)* visitor: V) -> Result<V::Value, Error> {
             self.check_one()?.deserialize_any(visitor)
         }
     )*};
 }
 
 impl ListDeserializer<'_> {
-    fn check_one(self) -> Result<Self, TextError> {
-        if self.are_repeated { Err(TextError("was given more than once".to_owned())) } else { Ok(self) }
+    fn check_one(self) -> Result<Self, Error> {
+        if self.are_repeated { Err(Error::custom("was given more than once")) } else { Ok(self) }
     }
 }
 
 impl<'de> Deserializer<'de> for ListDeserializer<'_> {
-    type Error = TextError;
+    type Error = Error;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let parts = self.parts.iter().map(|part| TextDeserializer(part));
-        visitor.visit_seq(de::value::SeqDeserializer::new(parts))
+        visitor.visit_seq(SeqDeserializer::new(parts))
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         visitor.visit_some(self)
     }
 
-    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         visitor.visit_string(self.check_one()?.parts.join("/"))
     }
 
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         self.deserialize_str(visitor)
     }
 
@@ -225,7 +205,7 @@ impl<'de> Deserializer<'de> for ListDeserializer<'_> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, TextError> {
+    ) -> Result<V::Value, Error> {
         visitor.visit_newtype_struct(self)
     }
 

@@ -353,7 +353,6 @@ fn describe_argument(
     let sent = &argument.name;
     let (look, is_text) = (argument_look(ty), !kind.has_json_arguments());
     let leaf = leaf(ty);
-    let has_leaf = !std::ptr::eq(leaf, ty);
     let constructor = match (argument.flatten, &look) {
         (Some(_), _) => "flatten",
         (None, ArgumentLook::Provided) => "provided",
@@ -361,20 +360,7 @@ fn describe_argument(
         (None, ArgumentLook::Injected) => "injected",
         (None, ArgumentLook::Shared(_)) => "shared",
         (None, ArgumentLook::Object) => "object",
-        (None, ArgumentLook::Data) if is_text => {
-            if has_leaf {
-                "text_of"
-            } else {
-                "text"
-            }
-        }
-        (None, ArgumentLook::Data) => {
-            if has_leaf {
-                "json_of"
-            } else {
-                "json"
-            }
-        }
+        (None, ArgumentLook::Data) => "argument",
     };
     // the second type is one that a message names
     let types = match look {
@@ -385,14 +371,12 @@ fn describe_argument(
             quote!(#ty, #inner)
         }
         ArgumentLook::ProvidedOption(inner) if constructor == "provided_option" => quote!(#ty, #inner),
-        _ if constructor == "flatten" || constructor.ends_with("_of") => quote!(#ty, #leaf),
+        _ if matches!(constructor, "flatten" | "argument") => quote!(#ty, #leaf),
         _ => ty.to_token_stream(),
     };
     let sent = match constructor {
-        "provided" | "provided_option" | "injected" | "shared" | "object" => {
-            quote_spanned!(span=> #sent, #is_text)
-        }
-        _ => sent.to_token_stream(),
+        "flatten" => sent.to_token_stream(),
+        _ => quote_spanned!(span=> #sent, #is_text),
     };
     let constructor = Ident::new(constructor, span);
     let calls = argument_calls(

@@ -1,18 +1,18 @@
-//! Validates JSON text while it is parsed, without building a value.
+//! Validates JSON text while it is parsed, without building a value of arrays and objects.
 //!
 //! Structured results are validated on every call, and most of their schemas have no keyword that needs a value twice.
-//! Where one has, the value below it is built.
+//! Where one has, the value below it is built. Scalars are checked as everywhere, unless their type says enough.
 
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
     value::{MapAccessDeserializer, SeqAccessDeserializer},
 };
-use serde_json::{Number, Value};
+use serde_json::Value;
 
+use super::Validator;
 use super::alternatives::not_null;
 use super::check::{MAX_PATTERN_NAME, broken_count};
-use super::node::{Applicator, Choices, NodeId, ObjectRules, SchemaNode, TypeSet};
-use super::{Validator, equality, format::StringFormat};
+use super::node::{Applicator, NodeId, ObjectRules, SchemaNode, TypeSet};
 
 /// The properties that were present are bits of one `u64`.
 const MOST_PROPERTIES: usize = 64;
@@ -99,39 +99,17 @@ impl<'n> StreamCheck<'n> {
 
     /// Checks a value that was built.
     fn check_value<E: Error>(self, value: &Value) -> Result<(), E> {
-        let is_absent = self.nullable && value.is_null();
-        accept_if(is_absent || self.validator.validation().check(self.id, value))
+        let is_accepted = self.accepts(TypeSet::of(value))? || (self.nullable && value.is_null());
+        accept_if(is_accepted || self.validator.validation().check(self.id, value))
     }
 
-    fn check_scalar<E: Error>(
-        self,
-        node: &SchemaNode,
-        types: TypeSet,
-        is_choice: impl Fn(&Value) -> bool,
-    ) -> Result<(), E> {
-        let is_chosen = |choices: &Choices| choices.values.iter().any(&is_choice);
-        let allowed = !node.never
-            && node.types.is_none_or(|allowed| allowed.contains(types))
-            && node.choices.as_ref().is_none_or(is_chosen);
-        accept_if(allowed)
-    }
-
-    fn check_number<E: Error>(self, number: Number) -> Result<(), E> {
-        let node = self.node()?;
-        accept_if(node.number.as_ref().is_none_or(|rules| rules.broken(&number).is_none()))?;
-        let value = Value::Number(number);
-        self.check_scalar(node, TypeSet::of(&value), |choice| equality::equal(choice, &value))
+    /// Whether the type of a value tells that the node accepts it.
+    fn accepts<E: Error>(self, types: TypeSet) -> Result<bool, E> {
+        self.node().map(|node| node.accepts.contains(types))
     }
 
     fn node<E: Error>(self) -> Result<&'n SchemaNode, E> {
         self.validator.nodes.get(self.id).ok_or_else(refusal)
-    }
-
-    /// The node, if it allows an array or an object.
-    fn check_type<E: Error>(self, types: TypeSet) -> Result<&'n SchemaNode, E> {
-        let node = self.node()?;
-        self.check_scalar(node, types, |_| false)?;
-        Ok(node)
     }
 
     /// Follows references, to the node that has keywords.
@@ -154,65 +132,7 @@ impl<'de> DeserializeSeed<'de> for StreamCheck<'_> {
         if node.accepts == TypeSet::ANY {
             return deserializer.deserialize_ignored_any(IgnoredAny).map(drop);
         }
-        if !node.streams {
-            return deserializer.deserialize_any(ValueCheck(self));
-        }
         deserializer.deserialize_any(self)
-    }
-}
-
-/// Reads a value of a node that is not streamed: it is built, unless its type tells that the node accepts it.
-struct ValueCheck<'n>(StreamCheck<'n>);
-
-impl ValueCheck<'_> {
-    fn accepts<E: Error>(&self, types: TypeSet) -> Result<bool, E> {
-        self.0.node().map(|node| node.accepts.contains(types))
-    }
-}
-
-impl<'de> Visitor<'de> for ValueCheck<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a value that conforms")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        self.0.check_value(&Value::Null)
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
-        self.0.check_value(&value.into())
-    }
-
-    fn visit_i64<E: Error>(self, number: i64) -> Result<(), E> {
-        self.0.check_value(&number.into())
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<(), E> {
-        self.0.check_value(&number.into())
-    }
-
-    fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
-        self.0.check_value(&number.into())
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
-        self.0.check_value(&text.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<(), A::Error> {
-        if self.accepts(TypeSet::ARRAY)? {
-            return IgnoredAny.visit_seq(items).map(drop);
-        }
-        self.0.check_value(&Value::deserialize(SeqAccessDeserializer::new(items))?)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<(), A::Error> {
-        if self.accepts(TypeSet::OBJECT)? {
-            return IgnoredAny.visit_map(members).map(drop);
-        }
-        self.0.check_value(&Value::deserialize(MapAccessDeserializer::new(members))?)
     }
 }
 
@@ -224,39 +144,38 @@ impl<'de> Visitor<'de> for StreamCheck<'_> {
     }
 
     fn visit_unit<E: Error>(self) -> Result<(), E> {
-        if self.nullable { Ok(()) } else { self.check_scalar(self.node()?, TypeSet::NULL, Value::is_null) }
+        self.check_value(&Value::Null)
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
-        self.check_scalar(self.node()?, TypeSet::BOOLEAN, |choice| choice.as_bool() == Some(value))
+        self.check_value(&value.into())
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<(), E> {
-        self.check_number(number.into())
+        self.check_value(&number.into())
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<(), E> {
-        self.check_number(number.into())
+        self.check_value(&number.into())
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
-        self.check_number(Number::from_f64(number).ok_or_else(refusal)?)
+        self.check_value(&number.into())
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
-        let node = self.node()?;
-        self.check_scalar(node, TypeSet::STRING, |choice| choice.as_str() == Some(text))?;
-        let has_format = |format: StringFormat| !self.validator.check_formats || format.matches(text);
-        let rules = node.string.as_ref();
-        accept_if(
-            rules.is_none_or(|rules| rules.broken(text).is_none() && rules.format.is_none_or(has_format)),
-        )
+        if self.accepts(TypeSet::STRING)? { Ok(()) } else { self.check_value(&text.into()) }
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let Some(rules) = self.check_type(TypeSet::ARRAY)?.array.as_deref() else {
+        let node = self.node()?;
+        if node.accepts.contains(TypeSet::ARRAY) {
             return IgnoredAny.visit_seq(items).map(drop);
+        }
+        let Some(rules) = node.array.as_deref().filter(|_| node.streams) else {
+            return self.check_value(&Value::deserialize(SeqAccessDeserializer::new(items))?);
         };
+        accept_if(!node.refuses.contains(TypeSet::ARRAY))?;
         let mut count = 0;
         loop {
             let item = match rules.prefix_items.get(count).copied().or(rules.items) {
@@ -272,9 +191,14 @@ impl<'de> Visitor<'de> for StreamCheck<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Some(rules) = self.check_type(TypeSet::OBJECT)?.object.as_deref() else {
+        let node = self.node()?;
+        if node.accepts.contains(TypeSet::OBJECT) {
             return IgnoredAny.visit_map(map).map(drop);
+        }
+        let Some(rules) = node.object.as_deref().filter(|_| node.streams) else {
+            return self.check_value(&Value::deserialize(MapAccessDeserializer::new(map))?);
         };
+        accept_if(!node.refuses.contains(TypeSet::OBJECT))?;
         let mut present: u64 = 0;
         while let Some(name) = map.next_key_seed(PropertyKey(rules))? {
             let schema = match name {

@@ -4,9 +4,9 @@ pub use crate::core::{
     arguments::{
         AnyArg, AnyTextValue, ArgDescriptor, ArgumentRule, Call, DeclaredResult, FromContextFn,
         HandlerResult, HeaderArg, Inject, ItemRules, NoBound, Opens, Pattern, Probe, ProbeDyn,
-        RuleDescriptor, RuleParam, RuleValues, Rules, TextValue, blocking, complete, complete_blocking,
-        flatten, from_context_fn, injected, json, json_of, object, pending, provided, provided_option, ready,
-        rule_result, rule_value, shared, text, text_of,
+        RuleDescriptor, RuleParam, RuleValues, Rules, TextValue, argument, blocking, complete,
+        complete_blocking, flatten, from_context_fn, injected, object, pending, provided, provided_option,
+        ready, rule_result, rule_value, shared,
     },
     blocking::run_blocking as on_thread,
     client_request::ClientFeature,

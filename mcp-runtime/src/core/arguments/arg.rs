@@ -235,20 +235,12 @@ fn publish<T: Serialize>(value: T) -> Result<Value, String> {
 }
 
 impl<T: 'static> ArgDescriptor<T> {
-    /// An argument of a tool, whose arguments are JSON.
-    const fn json(name: &'static str) -> Self
+    /// An argument that arrives as a text, or one of a tool, whose arguments are JSON.
+    const fn of(name: &'static str, is_text: bool) -> Self
     where
         T: DeserializeOwned + JsonSchema,
     {
-        Self::new(name, decode_json::<T>)
-    }
-
-    /// An argument that arrives as a string.
-    const fn text(name: &'static str) -> Self
-    where
-        T: DeserializeOwned + JsonSchema,
-    {
-        Self::new(name, decode_text::<T>)
+        Self::new(name, if is_text { decode_text::<T> } else { decode_json::<T> })
     }
 
     const fn new(name: &'static str, decode: DecodeFn<T>) -> Self
@@ -403,69 +395,52 @@ fn declared_value<T>(default: fn() -> DeclaredResult<T>) -> Result<T, InvalidArg
     default().map_err(|_| InvalidArgument)
 }
 
-/// An argument of a tool.
+/// An argument of a tool; or as `is_text` one of a prompt, or a variable of a resource's URI, which arrive as strings. A message
+/// names its `Leaf`.
 ///
 /// The constructors are functions and not methods, so that rustc underlines the whole type if it cannot be an argument.
 #[must_use]
-pub const fn json<T: Arg>(name: &'static str) -> ArgDescriptor<T> {
-    ArgDescriptor::json(name)
+pub const fn argument<T: Arg<Leaf>, Leaf: ?Sized>(name: &'static str, is_text: bool) -> ArgDescriptor<T> {
+    ArgDescriptor::of(name, is_text)
 }
 
-/// [`json`] for a type that has its `Leaf` inside.
-#[must_use]
-pub const fn json_of<T: Arg<Leaf>, Leaf: ?Sized>(name: &'static str) -> ArgDescriptor<T> {
-    ArgDescriptor::json(name)
-}
-
-/// An argument of a prompt, or a variable of a resource's URI: both arrive as strings.
-#[must_use]
-pub const fn text<T: Arg>(name: &'static str) -> ArgDescriptor<T> {
-    ArgDescriptor::text(name)
-}
-
-/// [`text`] for a type that has its `Leaf` inside.
-#[must_use]
-pub const fn text_of<T: Arg<Leaf>, Leaf: ?Sized>(name: &'static str) -> ArgDescriptor<T> {
-    ArgDescriptor::text(name)
-}
-
-/// [`json`] or [`text`] for a type that is named like one that the server provides.
+/// [`argument`] for a type that is named like one that the server provides.
 #[must_use]
 pub const fn provided<T: ProvidedArg>(name: &'static str, is_text: bool) -> ArgDescriptor<T> {
-    if is_text { ArgDescriptor::text(name) } else { ArgDescriptor::json(name) }
+    ArgDescriptor::of(name, is_text)
 }
 
-/// [`json`] or [`text`] for an `Option` of such a type.
+/// [`argument`] for an `Option` of such a type.
 #[must_use]
 pub const fn provided_option<T: ProvidedOptionArg<Leaf>, Leaf>(
     name: &'static str,
     is_text: bool,
 ) -> ArgDescriptor<T> {
-    if is_text { ArgDescriptor::text(name) } else { ArgDescriptor::json(name) }
+    ArgDescriptor::of(name, is_text)
 }
 
-/// [`json`] or [`text`] for a type that is named like one that is made for each call.
+/// [`argument`] for a type that is named like one that is made for each call.
 #[must_use]
 pub const fn injected<T: InjectedArg>(name: &'static str, is_text: bool) -> ArgDescriptor<T> {
-    if is_text { ArgDescriptor::text(name) } else { ArgDescriptor::json(name) }
+    ArgDescriptor::of(name, is_text)
 }
 
-/// [`json`] or [`text`] for a type that is named like a pointer or a wrapper of state.
+/// [`argument`] for a type that is named like a pointer or a wrapper of state.
 #[must_use]
 pub const fn shared<T: SharedArg<Leaf>, Leaf: ?Sized>(name: &'static str, is_text: bool) -> ArgDescriptor<T> {
-    if is_text { ArgDescriptor::text(name) } else { ArgDescriptor::json(name) }
+    ArgDescriptor::of(name, is_text)
 }
 
-/// [`json`] or [`text`] for a trait object or a function.
+/// [`argument`] for a trait object or a function.
 #[must_use]
 pub const fn object<T: DynArg>(name: &'static str, is_text: bool) -> ArgDescriptor<T> {
-    if is_text { ArgDescriptor::text(name) } else { ArgDescriptor::json(name) }
+    ArgDescriptor::of(name, is_text)
 }
 
 /// A struct that is the whole `arguments` object.
 #[must_use]
 pub const fn flatten<T: Arg<Leaf>, Leaf: ?Sized>(name: &'static str) -> ArgDescriptor<T> {
-    let mut descriptor = ArgDescriptor::json(name);
+    let mut descriptor = ArgDescriptor::of(name, false);
     descriptor.options.flatten = true;
     descriptor
 }
@@ -474,7 +449,7 @@ pub const fn flatten<T: Arg<Leaf>, Leaf: ?Sized>(name: &'static str) -> ArgDescr
 impl<T: DeserializeOwned + JsonSchema + 'static> ArgDescriptor<T> {
     /// A setting: a member of an object, or the rest of it.
     pub(crate) const fn member(name: &'static str, flatten: bool) -> Self {
-        let mut descriptor = Self::json(name);
+        let mut descriptor = Self::of(name, false);
         descriptor.options.flatten = flatten;
         descriptor
     }

@@ -122,7 +122,7 @@ fn tag<'n>(nodes: &'n [SchemaNode], ids: &[NodeId]) -> Option<&'n str> {
 }
 
 /// Whether the text, the only key or a constant tells which alternative a value is, so that decoding tries no others. A field
-/// that has a few values in each variant is no tag.
+/// that has a few values in each variant is not a tag.
 pub(super) fn tells_variant(nodes: &[SchemaNode], ids: &[NodeId]) -> bool {
     let is_const =
         |id: &NodeId, tag: &str| property_choices(nodes, *id, tag).is_some_and(|choices| choices.is_const);

@@ -487,14 +487,17 @@ fn named_options(text: &str) -> Vec<&str> {
 fn the_tables_of_the_readme_and_of_the_guide_have_every_option_and_no_other() {
     let read = |page: &str| fs::read_to_string(root().join(page)).expect("a page");
     let (readme, source) = (read("README.md"), read("mcp-macros/src/options/known.rs"));
-    for (attribute, page, known) in [
-        ("mcp_tool", "docs/tools.md", "TOOL"),
-        ("mcp_resource", "docs/resources.md", "RESOURCE"),
-        ("mcp_prompt", "docs/prompts.md", "PROMPT"),
-        ("mcp_event", "docs/events.md", "EVENT"),
+    let options = |list: &&str| -> Vec<&str> {
+        let (_, list) = source.split_once(&format!("const {list}: &[&str] =")).expect("the options");
+        list.split("];").next().unwrap_or("").split('"').skip(1).step_by(2).collect()
+    };
+    for (attribute, page, lists) in [
+        ("mcp_tool", "docs/tools.md", &["ITEM", "TOOL"][..]),
+        ("mcp_resource", "docs/resources.md", &["ITEM", "RESOURCE"]),
+        ("mcp_prompt", "docs/prompts.md", &["ITEM"]),
+        ("mcp_event", "docs/events.md", &["EVENT"]),
     ] {
-        let (_, known) = source.split_once(&format!("const {known}: &[&str] =")).expect("the options");
-        let known: Vec<_> = known.split("];").next().unwrap_or("").split('"').skip(1).step_by(2).collect();
+        let known: Vec<_> = lists.iter().flat_map(options).collect();
         assert!(known.len() >= 10, "{known:?}");
         let row =
             readme.lines().find(|line| line.starts_with(&format!("| [`#[{attribute}]`]"))).expect("a row");

@@ -1,7 +1,7 @@
 //! `#[mcp_config]`: a struct whose fields are settings. The struct is emitted without the helper attributes, whether or not
 //! it is valid.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Fields, ItemStruct, LitStr, Path, Token, parse_quote};
@@ -14,13 +14,17 @@ use crate::options::{entry, known};
 
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let errors = Errors::new();
-    let options = ConfigOptions::read(options, &errors);
-    let keyword = misplaced::find_keyword(item);
-    if keyword.as_ref().is_none_or(|keyword| keyword != "struct") {
-        errors.at_span(
-            keyword.as_ref().map_or_else(Span::call_site, |keyword| keyword.span()),
-            "`#[mcp_config]` belongs to a `struct` with named fields\nput `#[mcp_type]` on an `enum` that is the type of a field",
-        );
+    let mut name = None;
+    let krate = entry::read_with_crate(options, "`#[mcp_config]`", known::CONFIG, &errors, |entry| {
+        let is_known = entry.name == "name";
+        if is_known {
+            name = entry.string(&errors).filter(|name| is_name(name, &errors));
+        }
+        is_known
+    });
+    if misplaced::find_keyword(item).is_none_or(|keyword| keyword != "struct") {
+        let message = "`#[mcp_config]` belongs to a `struct` with named fields\nput `#[mcp_type]` on an `enum` that is the type of a field";
+        misplaced::report_at_keyword(item, message, &errors);
         return stripped(item, errors);
     }
     let mut item: ItemStruct = match syn::parse2(item.clone()) {
@@ -58,8 +62,8 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
         attrs: &item.attrs,
         vis: &item.vis,
         ident: &item.ident,
-        name: options.name.as_ref(),
-        krate: options.krate.as_ref(),
+        name: name.as_ref(),
+        krate: krate.as_ref(),
     };
     let generated = if errors.is_empty() {
         Some(config.expand(&settings))
@@ -102,26 +106,6 @@ fn report_attributes(attrs: &mut Vec<Attribute>, errors: &Errors) {
                 "`#[{name}(..)]` has no effect on settings\nwrite options of a field in `#[mcp(..)]` on it, and `#[mcp_config(name = \"..\")]` for the names of variables and file"
             ),
         );
-    }
-}
-
-/// The options of the attribute.
-struct ConfigOptions {
-    name: Option<LitStr>,
-    krate: Option<Path>,
-}
-
-impl ConfigOptions {
-    fn read(tokens: TokenStream, errors: &Errors) -> Self {
-        let mut options = Self { name: None, krate: None };
-        for entry in entry::read(tokens, errors) {
-            match entry.name.as_str() {
-                "name" => options.name = entry.string(errors).filter(|name| is_name(name, errors)),
-                "crate" => options.krate = entry.path(errors),
-                _ => entry.report_unknown("`#[mcp_config]`", known::CONFIG, errors),
-            }
-        }
-        options
     }
 }
 

@@ -14,9 +14,13 @@ use crate::syntax::function::cfgs;
 
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let errors = Errors::new();
-    let options = ErrorOptions::read(options, &errors);
-    let keyword = misplaced::find_keyword(item);
-    let is_type = keyword.as_ref().is_some_and(|keyword| keyword == "enum" || keyword == "struct");
+    let mut all = false;
+    let krate = entry::read_with_crate(options, "`#[mcp_error]`", known::ERROR, &errors, |entry| {
+        let is_public = entry.name == "public";
+        all |= is_public && entry.flag(&errors).unwrap_or(true);
+        is_public
+    });
+    let is_type = misplaced::find_keyword(item).is_some_and(|word| word == "enum" || word == "struct");
     // anything else is not parsed, since it may have a body
     let item = match is_type.then(|| syn::parse2(item.clone())) {
         Some(Ok(item)) => item,
@@ -25,29 +29,27 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
             Item::Verbatim(item.clone())
         }
         None => {
-            errors.at_span(
-                keyword.map_or_else(Span::call_site, |keyword| keyword.span()),
-                "`#[mcp_error]` belongs to an `enum` or a `struct`\nmove it there",
-            );
+            let message = "`#[mcp_error]` belongs to an `enum` or a `struct`\nmove it there";
+            misplaced::report_at_keyword(item, message, &errors);
             Item::Verbatim(item.clone())
         }
     };
     let (item, registration) = match item {
         Item::Enum(mut item) => {
-            let public = public_values(&mut item, options.is_public, &errors);
+            let public = public_values(&mut item, all, &errors);
             report_generics(&item.ident, &item.generics, &errors);
-            let registration = register(&item.attrs, &item.ident, options.krate.as_ref(), &public);
+            let registration = register(&item.attrs, &item.ident, krate.as_ref(), &public);
             (Item::Enum(item), registration)
         }
         Item::Struct(mut item) => {
             report_on_type(&mut item.attrs, &errors);
             report_on_fields(&mut item.fields, &errors);
-            if !options.is_public && errors.is_empty() {
+            if !all && errors.is_empty() {
                 let name = &item.ident;
                 errors.at(name, format_args!("nothing of `{name}` is public\nwrite `#[mcp_error(public)]`"));
             }
             report_generics(&item.ident, &item.generics, &errors);
-            let registration = register(&item.attrs, &item.ident, options.krate.as_ref(), &quote!(true));
+            let registration = register(&item.attrs, &item.ident, krate.as_ref(), &quote!(true));
             (Item::Struct(item), registration)
         }
         other => (other, TokenStream::new()),
@@ -58,26 +60,6 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     }
     tokens.extend(errors.finish());
     tokens
-}
-
-/// The options of the attribute.
-struct ErrorOptions {
-    is_public: bool,
-    krate: Option<Path>,
-}
-
-impl ErrorOptions {
-    fn read(tokens: TokenStream, errors: &Errors) -> Self {
-        let mut options = Self { is_public: false, krate: None };
-        for entry in entry::read(tokens, errors) {
-            match entry.name.as_str() {
-                "public" => options.is_public = entry.flag(errors).unwrap_or(true),
-                "crate" => options.krate = entry.path(errors),
-                _ => entry.report_unknown("`#[mcp_error]`", known::ERROR, errors),
-            }
-        }
-        options
-    }
 }
 
 /// An expression that is true if `self`, a reference to a value of the enum, is public.

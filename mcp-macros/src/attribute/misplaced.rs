@@ -40,10 +40,11 @@ pub(crate) fn report_item(
             );
             item
         }
-        word => {
-            errors.at_span(
-                word.map_or_else(Span::call_site, |word| word.span()),
-                format_args!("`#[{attribute}]` belongs to a function\nmove it to an `fn`"),
+        _ => {
+            report_at_keyword(
+                &item,
+                &format!("`#[{attribute}]` belongs to a function\nmove it to an `fn`"),
+                errors,
             );
             item
         }
@@ -58,6 +59,11 @@ pub(crate) fn report_derived_tool() -> TokenStream {
          put `#[mcp_tool]` on the function, and `#[mcp_type]` on types that are arguments or results",
     )
     .to_compile_error()
+}
+
+/// Reports an error at the keyword of an item, or at the attribute if it has none.
+pub(super) fn report_at_keyword(item: &TokenStream, message: &str, errors: &Errors) {
+    errors.at_span(find_keyword(item).map_or_else(Span::call_site, |keyword| keyword.span()), message);
 }
 
 /// The keyword of an item, such as `struct`.

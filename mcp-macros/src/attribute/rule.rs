@@ -8,7 +8,7 @@ use syn::spanned::Spanned;
 use syn::{FnArg, Pat, ReturnType, Type, TypeReference};
 
 use crate::diagnostics::Errors;
-use crate::expand::definition::{marker, private_scope};
+use crate::expand::definition::{marker, option, private_scope};
 use crate::expand::idents::{hygienic_at, marker_module};
 use crate::model::marker::Marker;
 use crate::options::entry;
@@ -54,11 +54,18 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     tokens.extend(errors.finish());
     if function.sig.receiver().is_none() {
         tokens.extend(marker(&function, &Marker::Function));
-    }
-    if function.sig.receiver().is_none() {
+        let (ident, module) = (&function.sig.ident, marker_module(&function.sig.ident));
         // of one with errors, naming it is not another error
-        let definition =
-            if is_valid { definition(&function, &params) } else { invalid_definition(&function) };
+        let descriptor = match is_valid {
+            true => descriptor(&function, &params),
+            false => quote_spanned!(Span::mixed_site()=> __rt::RuleDescriptor::EMPTY),
+        };
+        let definition = quote_spanned! {Span::mixed_site()=>
+            use #module::#ident as __Marker;
+            impl __rt::ArgumentRule for __Marker {
+                const DESCRIPTOR: &'static __rt::RuleDescriptor = &#descriptor;
+            }
+        };
         tokens.extend(private_scope(krate.as_ref(), &function.shared_attrs(), &definition));
     }
     tokens
@@ -101,24 +108,10 @@ fn read_parameters(function: &mut Function, errors: &Errors) -> Vec<RuleParamete
     params
 }
 
-fn invalid_definition(function: &Function) -> TokenStream {
-    let (ident, module) = (&function.sig.ident, marker_module(&function.sig.ident));
-    quote_spanned! {Span::mixed_site()=>
-        use #module::#ident as __Marker;
-        impl __rt::ArgumentRule for __Marker {
-            const DESCRIPTOR: &'static __rt::RuleDescriptor = &__rt::RuleDescriptor::EMPTY;
-        }
-    }
-}
-
-fn definition(function: &Function, params: &[RuleParameter]) -> TokenStream {
+fn descriptor(function: &Function, params: &[RuleParameter]) -> TokenStream {
     let site = Span::mixed_site();
     let ident = &function.sig.ident;
-    let (name, module) = (function.name(), marker_module(ident));
-    let description = match docs::read(&function.attrs).first() {
-        Some(text) => quote_spanned!(site=> __rt::Option::Some(#text)),
-        None => quote_spanned!(site=> __rt::Option::None),
-    };
+    let (name, description) = (function.name(), option(docs::read(&function.attrs).first(), site));
     let described = params.iter().map(|param| {
         let RuleParameter { name, ty, is_optional } = param;
         let (name, text) = (name.unraw().to_string(), type_to_string(ty));
@@ -169,14 +162,11 @@ fn definition(function: &Function, params: &[RuleParameter]) -> TokenStream {
         })
     };
     quote_spanned! {site=>
-        use #module::#ident as __Marker;
-        impl __rt::ArgumentRule for __Marker {
-            const DESCRIPTOR: &'static __rt::RuleDescriptor = &__rt::RuleDescriptor {
-                name: #name,
-                description: #description,
-                params: &[#(#described),*],
-                check: #check,
-            };
+        __rt::RuleDescriptor {
+            name: #name,
+            description: #description,
+            params: &[#(#described),*],
+            check: #check,
         }
     }
 }

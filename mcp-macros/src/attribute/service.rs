@@ -5,7 +5,7 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Expr, Path, ReceiverKind, Type};
+use syn::{Expr, ReceiverKind, Type};
 
 use crate::attribute::misplaced;
 use crate::diagnostics::Errors;
@@ -25,7 +25,18 @@ use crate::syntax::types::{find_borrow, replace_self};
 
 pub(crate) fn expand(options: TokenStream, block: &TokenStream) -> TokenStream {
     let errors = Errors::new();
-    let options = ServiceOptions::read(options, &errors);
+    // the module with a marker of each method
+    let mut module: Option<Ident> = None;
+    let krate = entry::read_with_crate(options, "`#[mcp_service]`", known::SERVICE, &errors, |entry| {
+        match &entry.form {
+            _ if entry.name != "markers" => return false,
+            Form::Value(Expr::Path(value)) if value.path.get_ident().is_some() => {
+                module = value.path.get_ident().cloned();
+            }
+            _ => entry.report_value("the name of a module that it adds", &errors),
+        }
+        true
+    });
     let is_item = |attr: &_| Kind::of(attr).is_some();
     let mut block = match ImplBlock::parse(block.clone(), is_item) {
         Ok(block) => block,
@@ -33,18 +44,17 @@ pub(crate) fn expand(options: TokenStream, block: &TokenStream) -> TokenStream {
             match misplaced::find_keyword(block) {
                 Some(keyword) if keyword == "impl" => errors.add(error),
                 Some(keyword) if keyword == "trait" => {
-                    errors.at_span(
-                        keyword.span(),
-                        "a trait cannot be a service\n\
-                         put `#[mcp_service]` on an `impl` of a type, such as `impl Shop { .. }`, and call the trait's methods there",
-                    );
+                    let message = "a trait cannot be a service\n\
+                         put `#[mcp_service]` on an `impl` of a type, such as `impl Shop { .. }`, and call the trait's methods there";
+                    misplaced::report_at_keyword(block, message, &errors);
                     let (block, errors) = (misplaced::strip(block.clone()), errors.finish());
                     return quote!(#block #errors);
                 }
-                keyword => errors.at_span(
-                    keyword.map_or_else(Span::call_site, |keyword| keyword.span()),
-                    "`#[mcp_service]` belongs to an `impl` block\nmove it to the one with the methods",
-                ),
+                _ => {
+                    let message =
+                        "`#[mcp_service]` belongs to an `impl` block\nmove it to the one with the methods";
+                    misplaced::report_at_keyword(block, message, &errors);
+                }
             }
             let errors = errors.finish();
             return quote!(#block #errors);
@@ -72,7 +82,7 @@ pub(crate) fn expand(options: TokenStream, block: &TokenStream) -> TokenStream {
                 expand_method::<EventOptions>
             }
         };
-        constants.extend(expand_as(item_options, method, &self_ty, &name, options.markers.as_ref(), &errors));
+        constants.extend(expand_as(item_options, method, &self_ty, &name, module.as_ref(), &errors));
         markers.extend(method_marker(method));
         let cfgs = cfgs(&method.attrs);
         items.push(quote_spanned!(Span::mixed_site()=> #(#cfgs)* #name));
@@ -86,7 +96,7 @@ pub(crate) fn expand(options: TokenStream, block: &TokenStream) -> TokenStream {
     let is_valid = errors.is_empty();
     let mut tokens = block.to_token_stream();
     tokens.extend(errors.finish());
-    if let Some(module) = &options.markers {
+    if let Some(module) = &module {
         tokens.extend(marker_module(module, &cfgs(&block.attrs), &markers));
     }
     if is_valid {
@@ -99,36 +109,9 @@ pub(crate) fn expand(options: TokenStream, block: &TokenStream) -> TokenStream {
             const __BLOCK: __rt::ServiceBlock = #new(__rt::Location::here(__rt::module_path!()), __ITEMS);
             __rt::inventory::submit! { __BLOCK }
         };
-        tokens.extend(private_scope(options.krate.as_ref(), &cfgs(&block.attrs), &inner));
+        tokens.extend(private_scope(krate.as_ref(), &cfgs(&block.attrs), &inner));
     }
     tokens
-}
-
-/// The options of the attribute.
-#[derive(Default)]
-struct ServiceOptions {
-    krate: Option<Path>,
-    /// The module with a marker of each method.
-    markers: Option<Ident>,
-}
-
-impl ServiceOptions {
-    fn read(tokens: TokenStream, errors: &Errors) -> Self {
-        let mut options = Self::default();
-        for entry in entry::read(tokens, errors) {
-            match entry.name.as_str() {
-                "crate" => options.krate = entry.path(errors),
-                "markers" => match &entry.form {
-                    Form::Value(Expr::Path(value)) if value.path.get_ident().is_some() => {
-                        options.markers = value.path.get_ident().cloned();
-                    }
-                    _ => entry.report_value("the name of a module that it adds", errors),
-                },
-                _ => entry.report_unknown("`#[mcp_service]`", known::SERVICE, errors),
-            }
-        }
-        options
-    }
 }
 
 /// A braced struct with the name of the method.

@@ -10,7 +10,7 @@ use syn::{Attribute, Item, Path, Token, Visibility};
 use crate::attribute::{misplaced, type_attributes};
 use crate::diagnostics::Errors;
 use crate::expand::definition::private_scope;
-use crate::expand::derived::{all_attrs, attributes_derive, derive_on_copy, derives, undescribed};
+use crate::expand::derived::{attributes_derive, derive_on_copy, derives, undescribed};
 use crate::options::entry;
 use crate::syntax::function::cfgs;
 use crate::syntax::wire_names;
@@ -23,11 +23,8 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let head: TypeHead = match syn::parse2(item.clone()) {
         Ok(head) => head,
         Err(_) => {
-            let keyword = misplaced::find_keyword(item);
-            errors.at_span(
-                keyword.map_or_else(Span::call_site, |keyword| keyword.span()),
-                "`#[mcp_type]` belongs to a `struct` or an `enum`\nmove it there",
-            );
+            let message = "`#[mcp_type]` belongs to a `struct` or an `enum`\nmove it there";
+            misplaced::report_at_keyword(item, message, &errors);
             let errors = errors.finish();
             // so that an argument of this type is not another error
             let impls = union_name(item).map(|name| undescribed(&name, krate.as_ref()));
@@ -41,12 +38,8 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let item = &type_attributes::take_mcp(item.clone(), &errors);
     let present = report_derives(&head.attrs, "mcp_type", &errors);
     wire_names::report_duplicates(item, &errors);
-    let parsed: Option<Item> = syn::parse2(item.clone()).ok();
-    if let Some(parsed) = &parsed {
-        type_attributes::report_misspelt(all_attrs(parsed).into_iter(), &errors);
-    }
     let header = head.header_impl(krate.as_ref());
-    let parsed = parsed.filter(|_| present.is_empty());
+    let parsed: Option<Item> = syn::parse2(item.clone()).ok().filter(|_| present.is_empty());
     let on_copy = parsed.and_then(|parsed| derive_on_copy(&parsed, krate.as_ref(), errors.is_empty()));
     let errors = errors.finish();
     let derives = match on_copy {

@@ -1,14 +1,12 @@
-//! The attributes of a type's fields and variants: `#[mcp(..)]` is reported with what serde and schemars call the same,
-//! and removed; a misspelt word of theirs is reported with the right one.
+//! `#[mcp(..)]` on a type's fields and variants is reported with what serde and schemars call the same, and removed.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::{Attribute, Expr, ExprRange, RangeLimits};
+use syn::{Expr, ExprRange, RangeLimits};
 
 use crate::attribute::misplaced::remove_attributes;
 use crate::diagnostics::Errors;
 use crate::options::entry::{self, Entry, Form};
-use crate::options::known;
 use crate::syntax::literals::{literal_integer, ungroup};
 
 /// Reports and removes every `#[mcp(..)]`.
@@ -86,110 +84,5 @@ fn limits(entry: &Entry) -> String {
         }
         Ok(exact) => format!("equal = {}", text(&exact)),
         Err(_) => "..".to_owned(),
-    }
-}
-
-const SERDE: &[&str] = &[
-    "alias",
-    "borrow",
-    "bound",
-    "content",
-    "crate",
-    "default",
-    "deny_unknown_fields",
-    "deserialize",
-    "deserialize_with",
-    "expecting",
-    "field_identifier",
-    "flatten",
-    "from",
-    "getter",
-    "into",
-    "other",
-    "remote",
-    "rename",
-    "rename_all",
-    "rename_all_fields",
-    "serialize",
-    "serialize_with",
-    "skip",
-    "skip_deserializing",
-    "skip_serializing",
-    "skip_serializing_if",
-    "tag",
-    "transparent",
-    "try_from",
-    "untagged",
-    "variant_identifier",
-    "with",
-];
-/// Options of schemars that serde does not have.
-const SCHEMARS: &[&str] = &[
-    "contains",
-    "deprecated",
-    "description",
-    "email",
-    "equal",
-    "example",
-    "extend",
-    "inline",
-    "inner",
-    "ip",
-    "ipv4",
-    "ipv6",
-    "length",
-    "max",
-    "min",
-    "pattern",
-    "range",
-    "regex",
-    "required",
-    "schema_with",
-    "title",
-    "transform",
-    "uri",
-    "url",
-];
-
-/// Reports misspelt words of `#[serde(..)]` and `#[schemars(..)]` for which the right one is clear; the derives report
-/// the others.
-pub(crate) fn report_misspelt<'a>(attrs: impl Iterator<Item = &'a Attribute>, errors: &Errors) {
-    for attr in attrs {
-        let known: Vec<&str> = if attr.path().is_ident("serde") {
-            SERDE.to_vec()
-        } else if attr.path().is_ident("schemars") {
-            SERDE.iter().chain(SCHEMARS).copied().collect()
-        } else {
-            continue;
-        };
-        if let Ok(list) = attr.meta.require_list() {
-            report_words(&list.tokens, &known, attr, errors);
-        }
-    }
-}
-
-fn report_words(tokens: &TokenStream, known: &[&str], attr: &Attribute, errors: &Errors) {
-    let ignored = Errors::new();
-    let entries = entry::parse(tokens.clone(), |_| None, &ignored);
-    let is_readable = ignored.is_empty();
-    ignored.finish();
-    for entry in entries.iter().filter(|_| is_readable) {
-        if !known.contains(&entry.name.as_str()) {
-            let Some(nearest) = known::find_nearest(&entry.name, known) else { continue };
-            let name = attr.path().to_token_stream();
-            errors.at(
-                &entry.key,
-                format_args!("unknown option `{}` of `#[{name}(..)]`\ndid you mean `{nearest}`?", entry.name),
-            );
-        } else if let Form::List(list) = &entry.form
-            && matches!(entry.name.as_str(), "range" | "length" | "rename" | "rename_all")
-        {
-            let inner: &[&str] = match entry.name.as_str() {
-                "range" => &["min", "max"],
-                "length" => &["min", "max", "equal"],
-                _ => &["serialize", "deserialize"],
-            };
-            report_words(list, inner, attr, errors);
-        }
     }
 }

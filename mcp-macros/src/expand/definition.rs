@@ -568,7 +568,7 @@ fn bound(expr: Option<&Expr>, inclusive: bool, span: Span) -> TokenStream {
     quote_spanned!(span=> __rt::Bound::#variant(#expr))
 }
 
-pub(super) fn option(value: Option<impl ToTokens>, span: Span) -> TokenStream {
+pub(crate) fn option(value: Option<impl ToTokens>, span: Span) -> TokenStream {
     match value {
         None => quote_spanned!(span=> __rt::Option::None),
         Some(value) => quote_spanned!(span=> __rt::Option::Some(#value)),

@@ -346,7 +346,7 @@ fn mentions_self(item: &Item) -> bool {
 }
 
 /// The attributes of a type, its variants and its fields.
-pub(crate) fn all_attrs(item: &Item) -> Vec<&Attribute> {
+fn all_attrs(item: &Item) -> Vec<&Attribute> {
     match item {
         Item::Struct(item) => {
             item.attrs.iter().chain(item.fields.iter().flat_map(|field| &field.attrs)).collect()

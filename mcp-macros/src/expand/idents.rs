@@ -6,6 +6,7 @@ use syn::Path;
 
 use crate::expand::dependency;
 use crate::model::params::Param;
+use crate::syntax::wire_names::to_pascal_case;
 
 /// Resolves names where the macro is defined, and reports errors at `span`.
 pub(crate) fn hygienic_at(span: Span) -> Span {
@@ -65,16 +66,5 @@ pub(crate) fn item_constant(index: usize) -> Ident {
 
 /// The enum variant of a word: `SamplingTools` of `sampling_tools`.
 pub(crate) fn variant(word: &str) -> Ident {
-    let mut upper = true;
-    let mut name = String::new();
-    for c in word.chars() {
-        if c == '_' {
-            upper = true;
-        } else if std::mem::take(&mut upper) {
-            name.push(c.to_ascii_uppercase());
-        } else {
-            name.push(c);
-        }
-    }
-    Ident::new(&name, Span::mixed_site())
+    Ident::new(&to_pascal_case(word), Span::mixed_site())
 }

@@ -143,11 +143,12 @@ impl<O: ItemOptions> Item<O> {
         let mut common = CommonOptions::default();
         let mut entries = entry::parse(options, |text| kind.positional_option(text), errors);
         entry::remove_duplicates(&mut entries, errors);
+        let known = kind.known_options();
         for entry in &entries {
-            let is_known = kind.known_options().contains(&entry.name.as_str())
+            let is_known = known.contains(&entry.name.as_str())
                 && (common.read_option(entry, errors) || own.read_option(entry, errors));
             if !is_known {
-                entry.report_unknown(&format!("`#[{}]`", kind.attribute()), kind.known_options(), errors);
+                entry.report_unknown(&format!("`#[{}]`", kind.attribute()), &known, errors);
             }
         }
         common.check_meta(&entries, errors);

@@ -77,21 +77,19 @@ impl Kind {
         })
     }
 
-    pub(crate) fn known_options(self) -> &'static [&'static str] {
+    pub(crate) fn known_options(self) -> Vec<&'static str> {
         match self {
-            Self::Tool => known::TOOL,
-            Self::Resource => known::RESOURCE,
-            Self::Prompt => known::PROMPT,
-            Self::Event => known::EVENT,
+            Self::Tool => [known::ITEM, known::TOOL].concat(),
+            Self::Resource => [known::ITEM, known::RESOURCE].concat(),
+            Self::Prompt => known::ITEM.to_vec(),
+            Self::Event => known::EVENT.to_vec(),
         }
     }
 
     /// The options of a parameter.
-    pub(crate) fn known_parameter_options(self) -> &'static [&'static str] {
-        match self {
-            Self::Event => known::EVENT_PARAMETER,
-            _ => known::PARAMETER,
-        }
+    pub(crate) fn known_parameter_options(self) -> Vec<&'static str> {
+        let further = if self == Self::Event { known::EVENT_PARAMETER } else { known::PARAMETER };
+        [known::VALUE, further].concat()
     }
 }
 

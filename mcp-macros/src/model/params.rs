@@ -187,7 +187,7 @@ fn read_param(
                 &option.key,
                 "`secret` is for one argument, and `flatten` takes all of them\ntake the secret as a separate parameter",
             );
-        } else if is_flat && known::PARAMETER.contains(&name) && !matches!(name, "flatten" | "description") {
+        } else if is_flat && is_option(name) && !matches!(name, "flatten" | "description") {
             errors.at(
                 &option.key,
                 format_args!(
@@ -197,7 +197,7 @@ fn read_param(
         } else if matches!(name, "optional" | "required") {
             report_presence(option, &param.ty, errors);
         } else if !argument.read_option(option, kind, errors) {
-            option.report_unknown("`#[mcp(..)]`", kind.known_parameter_options(), errors);
+            option.report_unknown("`#[mcp(..)]`", &kind.known_parameter_options(), errors);
         }
     }
     Some(Param { index, cfg, ty, source: Source::Argument(Box::new(argument)) })
@@ -338,29 +338,13 @@ fn classify_reference(reference: &TypeReference, optional: bool) -> Result<Shape
 fn read_options(attrs: &[Attribute], self_ty: Option<&Type>, errors: &Errors) -> Vec<Entry> {
     let mut options = Vec::new();
     for attr in attrs {
-        if attr.path().is_ident("mcp") {
-            match &attr.meta {
-                Meta::List(list) => {
-                    let tokens = list.tokens.clone();
-                    let tokens = match self_ty {
-                        Some(self_ty) => replace_self(tokens, self_ty),
-                        None => tokens,
-                    };
-                    options.extend(entry::parse(tokens, |_| Some("description"), errors));
-                }
-                _ => errors.at(attr, "`#[mcp]` has no options\nwrite `#[mcp(default = 10)]`, or remove it"),
-            }
-        } else if attr.path().is_ident("cfg_attr") && mentions_mcp(attr) {
-            errors.at(
-                attr,
-                "`#[mcp(..)]` cannot be inside a `#[cfg_attr]`\nwrite the function twice, each under a `#[cfg]`",
-            );
-        } else if let Some(option) = option_as_attribute(attr) {
+        options.extend(own_options(attr, "function", self_ty, errors));
+        if let Some(option) = option_as_attribute(attr) {
             errors.at(
                 attr,
                 format_args!(
                     "`{option}` is an option of a parameter, not an attribute\n{} inside `#[mcp(..)]`",
-                    known::usage(option)
+                    known::usage(&option)
                 ),
             );
         } else if let Some(name) = type_attribute(attr) {
@@ -372,6 +356,36 @@ fn read_options(attrs: &[Attribute], self_ty: Option<&Type>, errors: &Errors) ->
     options
 }
 
+/// The options of `#[mcp(..)]`, none of other attributes; `item` would be written twice for two `#[cfg]`s.
+pub(crate) fn own_options(
+    attr: &Attribute,
+    item: &str,
+    self_ty: Option<&Type>,
+    errors: &Errors,
+) -> Vec<Entry> {
+    match &attr.meta {
+        Meta::List(list) if attr.path().is_ident("mcp") => {
+            let tokens = list.tokens.clone();
+            let tokens = match self_ty {
+                Some(self_ty) => replace_self(tokens, self_ty),
+                None => tokens,
+            };
+            return entry::parse(tokens, |_| Some("description"), errors);
+        }
+        _ if attr.path().is_ident("mcp") => {
+            errors.at(attr, "`#[mcp]` has no options\nwrite `#[mcp(default = 10)]`, or remove it");
+        }
+        _ if attr.path().is_ident("cfg_attr") && mentions_mcp(attr) => errors.at(
+            attr,
+            format_args!(
+                "`#[mcp(..)]` cannot be inside a `#[cfg_attr]`\nwrite the {item} twice, each under a `#[cfg]`"
+            ),
+        ),
+        _ => {}
+    }
+    Vec::new()
+}
+
 fn is_helper(attr: &Attribute) -> bool {
     attr.path().is_ident("mcp")
         || docs::is_comment(attr)
@@ -381,9 +395,13 @@ fn is_helper(attr: &Attribute) -> bool {
 }
 
 /// The option that is written as a separate attribute, as in `#[description("..")]`.
-fn option_as_attribute(attr: &Attribute) -> Option<&'static str> {
-    let name = attr.path().get_ident()?.to_string();
-    known::PARAMETER.iter().copied().find(|option| *option == name)
+fn option_as_attribute(attr: &Attribute) -> Option<String> {
+    attr.path().get_ident().map(ToString::to_string).filter(|name| is_option(name))
+}
+
+/// Whether a parameter has an option of this name.
+fn is_option(name: &str) -> bool {
+    known::VALUE.contains(&name) || known::PARAMETER.contains(&name)
 }
 
 /// The name of an attribute that derives of types read.

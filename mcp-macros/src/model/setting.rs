@@ -4,12 +4,12 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::ToTokens;
 use syn::ext::IdentExt;
-use syn::{Attribute, Field, LitStr, Meta, Type};
+use syn::{Attribute, Field, LitStr, Type};
 
 use crate::diagnostics::Errors;
 use crate::model::argument::Argument;
 use crate::model::kind::Kind;
-use crate::model::params::option_instead;
+use crate::model::params::{option_instead, own_options};
 use crate::options::entry::{self, Entry, Form};
 use crate::options::known;
 use crate::syntax::docs;
@@ -90,11 +90,14 @@ impl Setting {
         match option.name.as_str() {
             "flag" => self.flag = read_flag(option, errors),
             "env" => self.env = read_variable(option, errors),
-            name if known::SETTING.contains(&name) => {
+            name if known::VALUE.contains(&name) => {
                 // those of arguments of tools
                 self.argument.read_option(option, Kind::Tool, errors);
             }
-            _ => option.report_unknown("a setting's `#[mcp(..)]`", known::SETTING, errors),
+            _ => {
+                let known = [known::VALUE, known::SETTING].concat();
+                option.report_unknown("a setting's `#[mcp(..)]`", &known, errors);
+            }
         }
     }
 }
@@ -172,13 +175,9 @@ fn read_variable(option: &Entry, errors: &Errors) -> Option<LitStr> {
 fn read_options(attrs: &[Attribute], errors: &Errors) -> Vec<Entry> {
     let mut options = Vec::new();
     for attr in attrs {
-        let tokens = attr.meta.require_list().map(|list| list.tokens.clone()).unwrap_or_default();
-        if is(attr, "mcp") {
-            match &attr.meta {
-                Meta::List(_) => options.extend(entry::parse(tokens, |_| Some("description"), errors)),
-                _ => errors.at(attr, "`#[mcp]` has no options\nwrite `#[mcp(default = 10)]`, or remove it"),
-            }
-        } else if is(attr, "serde") || is(attr, "schemars") {
+        options.extend(own_options(attr, "field", None, errors));
+        if is(attr, "serde") || is(attr, "schemars") {
+            let tokens = attr.meta.require_list().map(|list| list.tokens.clone()).unwrap_or_default();
             let entries = entry::read_quietly(tokens);
             let is_flatten = |entry: &Entry| {
                 entry.name == "flatten" && matches!(entry.form, Form::Bare) && is(attr, "serde")
@@ -188,11 +187,6 @@ fn read_options(attrs: &[Attribute], errors: &Errors) -> Vec<Entry> {
             } else {
                 report_serde(attr, &entries, errors);
             }
-        } else if is(attr, "cfg_attr") && tokens.into_iter().any(|token| token.to_string() == "mcp") {
-            errors.at(
-                attr,
-                "`#[mcp(..)]` cannot be inside a `#[cfg_attr]`\nwrite the field twice, each under a `#[cfg]`",
-            );
         }
     }
     entry::remove_duplicates(&mut options, errors);

@@ -7,6 +7,7 @@ use crate::model::template_syntax;
 use crate::options::entry::Entry;
 use crate::options::known;
 use crate::options::meta::json_string;
+use crate::syntax::wire_names::to_camel_case;
 
 /// The MIME type of a page.
 pub(crate) const MIME: &str = "text/html;profile=mcp-app";
@@ -147,15 +148,6 @@ fn domain_to_json(entry: &Entry, errors: &Errors) -> Option<String> {
 
 fn json_member(key: &str, json: &str) -> String {
     format!("\"{key}\":{json}")
-}
-
-fn to_camel_case(name: &str) -> String {
-    let mut words = name.split('_');
-    let first = words.next().unwrap_or_default().to_owned();
-    words.fold(first, |all, word| {
-        let (head, tail) = word.split_at_checked(1).unwrap_or((word, ""));
-        all + &head.to_ascii_uppercase() + tail
-    })
 }
 
 #[cfg(test)]

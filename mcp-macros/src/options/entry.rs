@@ -100,12 +100,23 @@ pub(crate) fn remove_duplicates(entries: &mut Vec<Entry>, errors: &Errors) {
 
 /// The value of `crate`, for an attribute that has no other option.
 pub(crate) fn read_crate(options: TokenStream, attribute: &str, errors: &Errors) -> Option<Path> {
+    read_with_crate(options, attribute, known::CRATE, errors, |_| false)
+}
+
+/// The value of `crate`, for an attribute whose other options `read_own` reads; it returns false for unknown ones.
+pub(crate) fn read_with_crate(
+    options: TokenStream,
+    attribute: &str,
+    known: &[&str],
+    errors: &Errors,
+    mut read_own: impl FnMut(&Entry) -> bool,
+) -> Option<Path> {
     let mut krate = None;
     for entry in read(options, errors) {
         if entry.name == "crate" {
             krate = entry.path(errors);
-        } else {
-            entry.report_unknown(attribute, known::CRATE, errors);
+        } else if !read_own(&entry) {
+            entry.report_unknown(attribute, known, errors);
         }
     }
     krate

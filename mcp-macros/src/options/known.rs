@@ -1,77 +1,41 @@
 //! The names of all options and of their values, an example of each, and the suggestion for an unknown one.
 
-pub(crate) const TOOL: &[&str] = &[
+/// Options of tools, resources and prompts; prompts have no others.
+pub(crate) const ITEM: &[&str] = &[
     "name",
     "title",
     "description",
-    "read_only",
-    "destructive",
-    "idempotent",
-    "open_world",
     "icon",
     "meta",
-    "timeout",
-    "max_concurrency",
     "max_concurrency_per_caller",
     "rate",
     "max_result",
     "blocking",
     "scopes",
     "requires",
+    "layers",
+    "validate",
+    "marker",
+    "crate",
+];
+/// Further options of tools.
+pub(crate) const TOOL: &[&str] = &[
+    "read_only",
+    "destructive",
+    "idempotent",
+    "open_world",
+    "timeout",
+    "max_concurrency",
     "tags",
     "strict",
     "output",
     "unregistered",
     "ui",
     "task",
-    "layers",
-    "validate",
-    "marker",
-    "crate",
 ];
-pub(crate) const RESOURCE: &[&str] = &[
-    "uri",
-    "name",
-    "title",
-    "description",
-    "mime",
-    "icon",
-    "audience",
-    "priority",
-    "size",
-    "cache",
-    "list",
-    "subscribe",
-    "max_concurrency_per_caller",
-    "rate",
-    "max_result",
-    "blocking",
-    "scopes",
-    "requires",
-    "meta",
-    "ui",
-    "layers",
-    "validate",
-    "marker",
-    "crate",
-];
-pub(crate) const PROMPT: &[&str] = &[
-    "name",
-    "title",
-    "description",
-    "icon",
-    "meta",
-    "max_concurrency_per_caller",
-    "rate",
-    "max_result",
-    "blocking",
-    "scopes",
-    "requires",
-    "layers",
-    "validate",
-    "marker",
-    "crate",
-];
+/// Further options of resources.
+pub(crate) const RESOURCE: &[&str] =
+    &["uri", "mime", "audience", "priority", "size", "cache", "list", "subscribe", "ui"];
 pub(crate) const EVENT: &[&str] =
     &["name", "description", "deliver", "rate", "blocking", "scopes", "meta", "validate", "marker", "crate"];
 /// How an event may be delivered.
@@ -84,26 +48,8 @@ pub(crate) const ICON: &[&str] = &["src", "mime", "sizes", "theme"];
 pub(crate) const THEMES: &[&str] = &["light", "dark"];
 pub(crate) const FEATURES: &[&str] =
     &["elicitation", "elicitation_url", "sampling", "sampling_tools", "roots"];
-pub(crate) const PARAMETER: &[&str] = &[
-    "name",
-    "title",
-    "description",
-    "default",
-    "range",
-    "length",
-    "pattern",
-    "one_of",
-    "example",
-    "header",
-    "complete",
-    "flatten",
-    "inject",
-    "raw",
-    "secret",
-];
-/// Options of the parameters of an event's function.
-pub(crate) const EVENT_PARAMETER: &[&str] = &[
-    "payload",
+/// Options of parameters and of the fields of `#[mcp_config]`.
+pub(crate) const VALUE: &[&str] = &[
     "name",
     "title",
     "description",
@@ -114,26 +60,15 @@ pub(crate) const EVENT_PARAMETER: &[&str] = &[
     "one_of",
     "example",
     "flatten",
-    "inject",
     "secret",
 ];
-/// Options of a field of `#[mcp_config]`.
+/// Further options of a parameter.
+pub(crate) const PARAMETER: &[&str] = &["header", "complete", "inject", "raw"];
+/// Further options of the parameters of an event's function.
+pub(crate) const EVENT_PARAMETER: &[&str] = &["payload", "inject"];
+/// Further options of a field of `#[mcp_config]`.
 #[cfg(feature = "config")]
-pub(crate) const SETTING: &[&str] = &[
-    "name",
-    "title",
-    "description",
-    "default",
-    "range",
-    "length",
-    "pattern",
-    "one_of",
-    "example",
-    "secret",
-    "flag",
-    "env",
-    "flatten",
-];
+pub(crate) const SETTING: &[&str] = &["flag", "env"];
 #[cfg(feature = "config")]
 pub(crate) const CONFIG: &[&str] = &["name", "crate"];
 pub(crate) const CACHE: &[&str] = &["ttl", "public"];
@@ -184,8 +119,6 @@ const ALIASES: &[(&str, &str)] = &[
     ("url", "src"),
     ("href", "src"),
     ("size", "sizes"),
-    ("minimum", "min"),
-    ("maximum", "max"),
 ];
 
 /// The second line of the message for an unknown option: where it belongs, or what was probably meant.
@@ -206,7 +139,11 @@ pub(crate) fn suggest(name: &str, known: &[&str]) -> String {
 
 /// The only item or parameter that has this option, if there is just one.
 fn find_owner(name: &str) -> Option<&'static str> {
+    if ITEM.contains(&name) {
+        return None;
+    }
     let owners = [
+        (VALUE, "a parameter: `#[mcp(..)]`"),
         (PARAMETER, "a parameter: `#[mcp(..)]`"),
         (TOOL, "`#[mcp_tool]`"),
         (RESOURCE, "`#[mcp_resource]`"),
@@ -234,7 +171,7 @@ fn find_alias<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
 }
 
 /// The known name that is nearest to `word`, if it is near enough for `word` to be a typo or an abbreviation.
-pub(crate) fn find_nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+fn find_nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     if let Some(found) = find_alias(word, known) {
         return Some(found);
     }
@@ -333,22 +270,22 @@ mod tests {
     #[test]
     fn typos_find_the_nearest_option() {
         for (word, known, meant) in [
-            ("titel", TOOL, Some("title")),
+            ("titel", ITEM, Some("title")),
             ("readonly", TOOL, Some("read_only")),
             ("ReadOnly", TOOL, Some("read_only")),
-            ("desciption", PROMPT, Some("description")),
+            ("desciption", ITEM, Some("description")),
             ("max_concurency", TOOL, Some("max_concurrency")),
-            ("icons", TOOL, Some("icon")),
+            ("icons", ITEM, Some("icon")),
             ("mime_type", RESOURCE, Some("mime")),
-            ("min", PARAMETER, Some("range")),
+            ("min", VALUE, Some("range")),
             ("min", TOOL, None),
             ("colour", TOOL, None),
             ("x", TOOL, None),
             ("uri", TOOL_UI, Some("resource")),
             ("tasks", TOOL, Some("task")),
-            ("desc", TOOL, Some("description")),
+            ("desc", ITEM, Some("description")),
             ("prio", RESOURCE, Some("priority")),
-            ("needs", TOOL, Some("requires")),
+            ("needs", ITEM, Some("requires")),
         ] {
             assert_eq!(find_nearest(word, known), meant, "{word}");
         }

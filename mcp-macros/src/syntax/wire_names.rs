@@ -164,29 +164,27 @@ fn read_name(option: &Meta) -> Option<LitStr> {
 
 /// A field's name by serde's rules for `rename_all`.
 fn rename_field(name: &str, rule: Option<&str>) -> String {
-    let pascal = || {
-        let capitalize = |word: &str| {
-            let mut letters = word.chars();
-            letters
-                .next()
-                .map(|first| first.to_ascii_uppercase().to_string() + letters.as_str())
-                .unwrap_or_default()
-        };
-        name.split('_').map(capitalize).collect::<String>()
-    };
     match rule {
         Some("UPPERCASE" | "SCREAMING_SNAKE_CASE") => name.to_ascii_uppercase(),
-        Some("PascalCase") => pascal(),
-        Some("camelCase") => {
-            let pascal = pascal();
-            let mut letters = pascal.chars();
-            letters
-                .next()
-                .map(|first| first.to_ascii_lowercase().to_string() + letters.as_str())
-                .unwrap_or_default()
-        }
+        Some("PascalCase") => to_pascal_case(name),
+        Some("camelCase") => to_camel_case(name),
         Some("kebab-case") => name.replace('_', "-"),
         Some("SCREAMING-KEBAB-CASE") => name.to_ascii_uppercase().replace('_', "-"),
         _ => name.to_owned(),
     }
+}
+
+/// `ClipboardWrite` of `clipboard_write`.
+pub(crate) fn to_pascal_case(name: &str) -> String {
+    name.split('_').map(|word| change_first(word, char::to_ascii_uppercase)).collect()
+}
+
+/// `clipboardWrite` of `clipboard_write`.
+pub(crate) fn to_camel_case(name: &str) -> String {
+    change_first(&to_pascal_case(name), char::to_ascii_lowercase)
+}
+
+fn change_first(word: &str, change: fn(&char) -> char) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or_else(String::new, |first| change(&first).to_string() + letters.as_str())
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::model::kind::Kind;
 use crate::options::known;
 
 #[test]
@@ -245,7 +246,8 @@ fn the_documentation_names_every_option_of_settings() {
         words.map(str::to_owned).collect()
     };
     assert_eq!(names(options), known::CONFIG.iter().map(ToString::to_string).collect());
-    assert_eq!(names(of_fields), known::SETTING.iter().map(ToString::to_string).collect());
+    let of_settings = [known::VALUE, known::SETTING].concat();
+    assert_eq!(names(of_fields), of_settings.iter().map(ToString::to_string).collect());
 }
 
 #[test]
@@ -262,9 +264,8 @@ fn every_attribute_has_an_example() {
 #[test]
 fn the_documentation_names_every_option() {
     let source = include_str!("../lib.rs");
-    for (attribute, known) in
-        [("mcp_tool", known::TOOL), ("mcp_resource", known::RESOURCE), ("mcp_prompt", known::PROMPT)]
-    {
+    for kind in [Kind::Tool, Kind::Resource, Kind::Prompt] {
+        let (attribute, known) = (kind.attribute(), kind.known_options());
         let before = source.split_once(&format!("pub fn {attribute}(")).unwrap().0;
         let docs = before.rsplit_once("/// Options: ").unwrap().1;
         let (options, of_parameters) = docs.split_once("/// Options of a parameter").unwrap();
@@ -274,6 +275,9 @@ fn the_documentation_names_every_option() {
         };
         assert_eq!(names(options), known.iter().map(ToString::to_string).collect(), "{attribute}");
         let of_parameters = names(of_parameters);
-        assert!(of_parameters.iter().all(|name| known::PARAMETER.contains(&&**name)), "{of_parameters:?}");
+        assert!(
+            of_parameters.iter().all(|name| kind.known_parameter_options().contains(&&**name)),
+            "{of_parameters:?}"
+        );
     }
 }

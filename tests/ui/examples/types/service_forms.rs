@@ -58,7 +58,7 @@ impl Weather {
     }
 
     async fn cities(_: &Db) -> Vec<ListedResource> {
-        vec![ListedResource::new("weather://bern")]
+        vec!["weather://bern".into()]
     }
 
     #[mcp_prompt]

@@ -121,7 +121,7 @@ fn all_notes(page: &PageRequest, notes: &Database) -> Result<ListedPage, NotesEr
     let last = page.cursor.as_deref().and_then(|id| id.parse().ok()).unwrap_or(0);
     let titles = notes.titles(last, page.limit)?;
     let next = titles.last().filter(|_| titles.len() == page.limit).map(|(id, _)| id.to_string());
-    let listed = titles.iter().map(|(id, title)| ListedResource::new(format!("note://{id}")).name(title));
+    let listed = titles.iter().map(|(id, title)| ListedResource::new(format!("note://{id}"), title));
     Ok(ListedPage::new(listed).next_cursor(next))
 }
 

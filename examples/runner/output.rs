@@ -74,9 +74,8 @@ impl Outputs {
 }
 
 fn outputs(outputs: &Outputs) -> Vec<ListedResource> {
-    let listed = |(id, size)| {
-        ListedResource::new(format!("output://{id}")).name(format!("run {id}")).size(size as u64)
-    };
+    let listed =
+        |(id, size)| ListedResource::new(format!("output://{id}"), format!("run {id}")).size(size as u64);
     outputs.all().into_iter().map(listed).collect()
 }
 

@@ -28,8 +28,8 @@ fn text() -> &'static str {
 }
 
 fn instances() -> Vec<ListedResource> {
-    let plain = ListedResource::new("test://page/plain").name("plain");
-    let own = ListedResource::new("test://page/own").name("own").title("Own page");
+    let plain = ListedResource::new("test://page/plain", "plain");
+    let own = ListedResource::new("test://page/own", "own").title("Own page");
     let own = own
         .icon(Icon::new("https://example.org/own.png").theme(Theme::Light))
         .annotated(|hints| hints.audience([Role::Assistant]).last_modified("2026-01-01T00:00:00Z"));

@@ -115,7 +115,7 @@ pub fn page(#[mcp(complete = sections)] section: String, page: Option<u32>) -> O
 
 /// All pages.
 fn pages(_: &Db) -> Vec<ListedResource> {
-    vec![ListedResource::new("docs://a")]
+    vec!["docs://a".into()]
 }
 
 /// All sections.

@@ -22,8 +22,8 @@
 //! | `request`, `trace` | the request's id as JSON text, and the trace that the request is part of |
 //! | `ms` | milliseconds |
 //!
-//! More members of your own are [fields](Audit::field). A line has a [bounded length](Audit::max_line): texts are cut, and
-//! end with `…` then. Characters that some readers take for the end of a line, such as U+2028, are escaped, so that a line
+//! More members of your own are [fields](Audit::field). A line has at most 16 KiB: texts are cut, and end with `…` then, the
+//! values of arguments first. Characters that some readers take for the end of a line, such as U+2028, are escaped, so that a line
 //! is a line for all of them.
 
 use std::{
@@ -58,10 +58,8 @@ type Sink = Box<dyn Fn(&str) + Send + Sync>;
 /// The value of a field of a principal.
 type FieldValue = Box<dyn Fn(&Principal) -> Value + Send + Sync>;
 
-/// Bytes of a line, unless the options say otherwise.
+/// Bytes of a line, at most.
 const MAX_LINE: usize = 16 << 10;
-/// The least that the options may say.
-const MIN_LINE: usize = 8 << 10;
 /// Bytes of a line besides its arguments, at most.
 const MAX_REST: usize = 4 << 10;
 /// Bytes of a text as it is written, at most.
@@ -139,7 +137,6 @@ pub struct Audit {
     /// `None` for `tracing` events.
     sink: Option<Sink>,
     values: bool,
-    max_line: usize,
     fields: Vec<(String, FieldValue)>,
 }
 
@@ -148,7 +145,7 @@ impl Audit {
     /// subscriber writes it, and its filters can leave it out: [the guide](crate::guide::security#the-audit-log) has a layer
     /// that keeps all of them.
     pub fn new() -> Self {
-        Self { sink: None, values: false, max_line: MAX_LINE, fields: Vec::new() }
+        Self { sink: None, values: false, fields: Vec::new() }
     }
 
     /// Passes each line, without its line end, to a function. The call waits for it, so it must not block.
@@ -160,13 +157,6 @@ impl Audit {
     /// [`ToolBuilder::secret`](crate::tool::ToolBuilder::secret).
     pub fn values(mut self) -> Self {
         self.values = true;
-        self
-    }
-
-    /// Sets how many bytes a line may have: 16 KiB by default, and at least 8 KiB. Of longer ones the values of arguments
-    /// are cut first.
-    pub fn max_line(mut self, bytes: usize) -> Self {
-        self.max_line = bytes.max(MIN_LINE);
         self
     }
 
@@ -334,7 +324,7 @@ impl Audit {
 
     /// The names of arguments as JSON, as many as a line may have.
     fn names_of(&self, arguments: &Map<String, Value>) -> Vec<u8> {
-        let (mut out, mut room) = (Vec::new(), self.max_line - MAX_REST);
+        let (mut out, mut room) = (Vec::new(), MAX_LINE - MAX_REST);
         let mut is_cut = arguments.len() > MAX_NAMES;
         let fits = |name: &&String| {
             let size = written(&cut(name, MAX_NAME)) + 3;
@@ -353,7 +343,7 @@ impl Audit {
 
     /// Arguments with their values as JSON, as much as a line may have: each has its share of the room that is left.
     fn values_of(&self, arguments: &Map<String, Value>) -> Vec<u8> {
-        let room = self.max_line - MAX_REST;
+        let room = MAX_LINE - MAX_REST;
         let mut out = Vec::new();
         let mut object = Object::new(&mut out);
         let mut used = 2;

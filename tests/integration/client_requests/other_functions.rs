@@ -19,7 +19,7 @@ async fn offered(_: &Completion, ctx: &Context) -> Vec<String> {
 }
 
 async fn listed(ctx: &Context) -> Vec<ListedResource> {
-    vec![ListedResource::new("asked://1").description(ask(ctx).await)]
+    vec![ListedResource::new("asked://1", "").description(ask(ctx).await)]
 }
 
 #[mcp_prompt]

@@ -158,11 +158,11 @@ fn with_meta() -> ResourceResult {
 
 fn instances() -> Vec<ListedResource> {
     let full =
-        ListedResource::new("test://bytes/one").name("one").title("One").description("1").mime("a/b").size(1);
+        ListedResource::new("test://bytes/one", "one").title("One").description("1").mime("a/b").size(1);
     let full = full.icon(icon()).annotated(|hints| {
         hints.audience([Role::Assistant]).priority(0.5).last_modified("2026-01-01T00:00:00Z")
     });
-    vec![full.meta("k", 1), ListedResource::new("test://bytes/two")]
+    vec![full.meta("k", 1), "test://bytes/two".into()]
 }
 
 /// Bytes

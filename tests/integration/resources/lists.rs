@@ -169,8 +169,7 @@ fn book(id: String) -> String {
 async fn pages(shelf: &Shelf) -> impl Iterator<Item = ListedResource> + use<> {
     tokio::task::yield_now().await;
     let uris: Vec<_> = shelf.0.iter().map(|id| format!("page://{id}")).collect();
-    uris.into_iter()
-        .map(|uri| ListedResource::new(uri).name("a page").title("Page").size(5).mime("text/html"))
+    uris.into_iter().map(|uri| ListedResource::new(uri, "a page").title("Page").size(5).mime("text/html"))
 }
 
 #[mcp_resource(uri = "page://{id}", list = pages)]
@@ -228,8 +227,8 @@ fn breaks() -> Vec<String> {
 fn ranked() -> Vec<ListedResource> {
     let priorities = [f64::NAN, f64::INFINITY, -1.0, 2.0, 0.25];
     let ranked = priorities.iter().enumerate().map(|(id, priority)| {
-        let mut listed = ListedResource::new(format!("ranked://{id}"));
-        listed.annotations.priority = Some(*priority);
+        let mut listed = ListedResource::from(format!("ranked://{id}"));
+        listed.annotations.get_or_insert_default().priority = Some(*priority);
         listed
     });
     ranked.collect()

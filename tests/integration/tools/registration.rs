@@ -201,7 +201,7 @@ impl Counter {
     }
 
     fn digits(&self) -> Vec<ListedResource> {
-        vec![ListedResource::new(format!("count://{}", self.0.load(Ordering::Relaxed)))]
+        vec![format!("count://{}", self.0.load(Ordering::Relaxed)).into()]
     }
 }
 

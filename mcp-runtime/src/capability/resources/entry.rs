@@ -251,7 +251,7 @@ impl ResourceEntry {
     pub(crate) fn write_instance(&self, out: &mut Vec<u8>, revision: Revision, instance: &ListedResource) {
         let mut entry = Object::new(out);
         let uri = uri_with_prefix(&instance.uri, &self.prefix);
-        entry.str("uri", &uri).str("name", instance.name.as_deref().unwrap_or(&uri));
+        entry.str("uri", &uri).str("name", if instance.name.is_empty() { &uri } else { &instance.name });
         let description = instance.description.as_deref().or(self.item.description.as_deref());
         let icons = if instance.icons.is_empty() { &self.item.icons } else { &instance.icons };
         write_texts(&mut entry, revision, instance.title.as_deref(), description, icons);
@@ -259,8 +259,12 @@ impl ResourceEntry {
         if let Some(size) = instance.size {
             entry.value("size", &size);
         }
-        self.write_annotations(&mut entry, revision, &instance.annotations);
-        self.write_meta(&mut entry, revision, &instance.meta);
+        self.write_annotations(
+            &mut entry,
+            revision,
+            instance.annotations.as_deref().unwrap_or(&Annotations::default()),
+        );
+        self.write_meta(&mut entry, revision, instance.meta.as_deref().unwrap_or(&Map::new()));
         entry.end();
     }
 }

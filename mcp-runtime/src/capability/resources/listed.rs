@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-
 use crate::core::{
     arguments::{
         BoxFuture,
@@ -11,19 +9,19 @@ use crate::core::{
             AttributeFn, CanBlock, FnKind, InjectedFn, InjectedValues, IntoReturned, Iterated, Itself,
         },
     },
-    bound::Configure,
-    content::{Annotations, Icon, impl_resource_setters},
+    content::ResourceLink,
     context::Context,
     error::Failure,
 };
 
-/// An instance of a template, as `resources/list` shows it; unset members are inherited from the template.
+/// An instance of a template, as `resources/list` shows it: the URI if it has no name, and the description, the MIME type and
+/// the icons of the template, each of its annotations and of the members of its `_meta` if those are not set.
 ///
 /// ```
 /// use mcp_runtime::{prelude::*, resource::ListedResource};
 ///
 /// fn all() -> Vec<ListedResource> {
-///     let june = ListedResource::new("notes://june").title("June").icon("https://example.com/sun.png");
+///     let june = ListedResource::new("notes://june", "june").icon("https://example.com/sun.png");
 ///     let june = june.annotated(|hints| hints.last_modified("2026-06-30T12:00:00Z"));
 ///     vec![june.meta("org.example/pages", 4)]
 /// }
@@ -34,64 +32,7 @@ use crate::core::{
 ///     format!("what happened in {month}")
 /// }
 /// ```
-#[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
-pub struct ListedResource {
-    /// `uri` on the wire.
-    pub uri: String,
-    /// `name` on the wire; the URI if not set.
-    pub name: Option<String>,
-    /// `title` on the wire.
-    pub title: Option<String>,
-    /// `description` on the wire; the template's if not set.
-    pub description: Option<String>,
-    /// `mimeType` on the wire; the template's if not set.
-    pub mime: Option<String>,
-    /// `size` on the wire, in bytes.
-    pub size: Option<u64>,
-    /// `icons` on the wire; the template's if empty.
-    pub icons: Vec<Icon>,
-    /// `annotations` on the wire; each one that is not set is inherited from the template.
-    pub annotations: Annotations,
-    /// `_meta` on the wire, besides the template's.
-    pub meta: Map<String, Value>,
-}
-
-impl ListedResource {
-    /// The instance at `uri`.
-    pub fn new(uri: impl Into<String>) -> Self {
-        Self { uri: uri.into(), ..Self::default() }
-    }
-
-    /// Sets `name` on the wire.
-    #[must_use]
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
-        self
-    }
-
-    /// Sets hints on it: `.annotated(|hints| hints.priority(0.5))`; those that are not set are inherited.
-    #[must_use]
-    pub fn annotated(mut self, set: impl Configure<Annotations>) -> Self {
-        self.annotations = set(self.annotations);
-        self
-    }
-
-    /// Adds a member to the entry's `_meta`; clients before 2025-06-18 do not see it.
-    #[must_use]
-    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.meta.insert(key.into(), value.into());
-        self
-    }
-}
-
-impl_resource_setters!(ListedResource);
-
-impl<T: Into<String>> From<T> for ListedResource {
-    fn from(uri: T) -> Self {
-        Self::new(uri)
-    }
-}
+pub type ListedResource = ResourceLink;
 
 /// The page of instances that a client requests: a parameter `&PageRequest` of a `list` function.
 ///

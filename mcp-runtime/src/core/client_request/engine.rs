@@ -90,7 +90,8 @@ impl ClientRequestState {
         if self.keys.insert(key.into()) {
             Ok(())
         } else {
-            Err(ClientRequestError::KeyUsedTwice { key: key.into() })
+            let reason = "another client request or `once` of this call has its key\ngive each its own";
+            Err(ClientRequestError::Unfit { key: key.into(), reason: reason.to_owned() })
         }
     }
 
@@ -182,7 +183,8 @@ impl Context {
         }
         // in a separate task it could neither end the call nor be dropped with it
         if !self.is_current() {
-            return Err(ClientRequestError::Detached { key: request.key });
+            let reason = "it was sent outside of the call\nsend client requests from the annotated function itself, not from a spawned task";
+            return Err(ClientRequestError::Unfit { key: request.key, reason: reason.to_owned() });
         }
         match self.register(&request)? {
             Disposition::Suspend => {

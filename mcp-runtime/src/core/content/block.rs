@@ -80,49 +80,6 @@ impl Annotations {
     }
 }
 
-/// Implements the setters of what describes a resource, for types with fields of these names.
-macro_rules! impl_resource_setters {
-    ($described:ident) => {
-        impl $described {
-            /// Sets `title` on the wire.
-            #[must_use]
-            pub fn title(mut self, title: impl Into<String>) -> Self {
-                self.title = Some(title.into());
-                self
-            }
-
-            /// Sets `description` on the wire.
-            #[must_use]
-            pub fn description(mut self, description: impl Into<String>) -> Self {
-                self.description = Some(description.into());
-                self
-            }
-
-            /// Sets `mimeType` on the wire.
-            #[must_use]
-            pub fn mime(mut self, mime: impl Into<String>) -> Self {
-                self.mime = Some(mime.into());
-                self
-            }
-
-            /// Sets `size` on the wire, in bytes.
-            #[must_use]
-            pub fn size(mut self, bytes: u64) -> Self {
-                self.size = Some(bytes);
-                self
-            }
-
-            /// Adds an icon: a URL, or an [`Icon`](crate::content::Icon); clients before 2025-11-25 do not see it.
-            #[must_use]
-            pub fn icon(mut self, icon: impl Into<$crate::core::content::Icon>) -> Self {
-                self.icons.push(icon.into());
-                self
-            }
-        }
-    };
-}
-pub(crate) use impl_resource_setters;
-
 /// Implements how `_meta` is set, for a type that has it as an `Option<Box<Map<..>>>`.
 macro_rules! impl_meta {
     ($what:literal, $type:ident) => {
@@ -277,13 +234,13 @@ define_media! {
     Audio
 }
 
-/// A link to a resource that the client may read.
+/// A link to a resource that the client may read, in a block or in a list.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ResourceLink {
     /// `uri` on the wire.
     pub uri: String,
-    /// `name` on the wire.
+    /// `name` on the wire; the URI if it is empty.
     pub name: String,
     /// `title` on the wire.
     pub title: Option<String>,
@@ -306,9 +263,52 @@ impl ResourceLink {
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self { uri: uri.into(), name: name.into(), ..Self::default() }
     }
+
+    fn shown_name(&self) -> &str {
+        if self.name.is_empty() { &self.uri } else { &self.name }
+    }
+
+    /// Sets `title` on the wire.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// Sets `description` on the wire.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// Sets `mimeType` on the wire.
+    #[must_use]
+    pub fn mime(mut self, mime: impl Into<String>) -> Self {
+        self.mime = Some(mime.into());
+        self
+    }
+
+    /// Sets `size` on the wire, in bytes.
+    #[must_use]
+    pub fn size(mut self, bytes: u64) -> Self {
+        self.size = Some(bytes);
+        self
+    }
+
+    /// Adds an icon: a URL, or an [`Icon`]; clients before 2025-11-25 do not see it.
+    #[must_use]
+    pub fn icon(mut self, icon: impl Into<Icon>) -> Self {
+        self.icons.push(icon.into());
+        self
+    }
 }
 
-impl_resource_setters!(ResourceLink);
+impl<T: Into<String>> From<T> for ResourceLink {
+    fn from(uri: T) -> Self {
+        Self::new(uri, "")
+    }
+}
 
 /// The contents of a resource inside a result or a message.
 #[derive(Debug, Clone, PartialEq)]
@@ -467,7 +467,7 @@ impl ContentWriter {
                 (&audio.annotations, &audio.meta)
             }
             Content::ResourceLink(link) if self.supports(Revision::V2025_06_18) => {
-                block.raw("type", "\"resource_link\"").str("uri", &link.uri).str("name", &link.name);
+                block.raw("type", "\"resource_link\"").str("uri", &link.uri).str("name", link.shown_name());
                 block
                     .opt_str("title", link.title.as_deref())
                     .opt_str("description", link.description.as_deref());
@@ -479,7 +479,7 @@ impl ContentWriter {
                 (&link.annotations, &link.meta)
             }
             Content::ResourceLink(link) => {
-                block.raw("type", "\"text\"").str("text", &format!("{}: {}", link.name, link.uri));
+                block.raw("type", "\"text\"").str("text", &format!("{}: {}", link.shown_name(), link.uri));
                 (&link.annotations, &link.meta)
             }
             Content::Embedded(embedded) => {

@@ -149,6 +149,17 @@ mod tests {
     }
 
     #[test]
+    fn a_link_without_a_name_is_named_by_its_uri() {
+        for (revision, member, text) in
+            [(Revision::LATEST, "name", "file:///a"), (Revision::V2024_11_05, "text", "file:///a: file:///a")]
+        {
+            let mut out = Vec::new();
+            ContentWriter(revision).write_content(&mut out, &ResourceLink::from("file:///a").into());
+            assert_eq!(serde_json::from_slice::<Value>(&out).unwrap()[member], text);
+        }
+    }
+
+    #[test]
     fn blocks_of_other_kinds_are_kept() {
         for block in [json!({ "type": "video", "x": 1 }), json!({ "type": "image" }), json!(3), json!({})] {
             assert_eq!(parse_content(block.clone()), Content::Unknown(block.clone()));

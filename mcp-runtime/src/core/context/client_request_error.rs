@@ -7,7 +7,7 @@ use super::client_feature::ClientFeature;
 /// Why a request to the client failed.
 ///
 /// With `?` in a function that fails with [`ToolError`](crate::ToolError) the message is shown to the model, unless
-/// the server is at fault (the last three).
+/// the server is at fault (the last one).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientRequestError {
@@ -62,29 +62,20 @@ pub enum ClientRequestError {
         /// The reason.
         why: &'static str,
     },
-    /// The request is not valid.
+    /// The request is not valid: in itself, or since another one or a saved result has the same key, or since it was sent from
+    /// a spawned task instead of the function that the client called.
     Unfit {
         /// The key of the request.
         key: Box<str>,
         /// The reason why it is invalid.
         reason: String,
     },
-    /// Two client requests have the same key, or a request and a saved result.
-    KeyUsedTwice {
-        /// The key.
-        key: Box<str>,
-    },
-    /// The request was sent from a spawned task instead of the function that the client called.
-    Detached {
-        /// The key of the request.
-        key: Box<str>,
-    },
 }
 
 impl ClientRequestError {
     /// Whether the model may see the message; otherwise the server is at fault.
     pub(crate) fn is_public(&self) -> bool {
-        !matches!(self, Self::Unfit { .. } | Self::KeyUsedTwice { .. } | Self::Detached { .. })
+        !matches!(self, Self::Unfit { .. })
     }
 }
 
@@ -107,16 +98,6 @@ impl fmt::Display for ClientRequestError {
             Self::Disconnected { key } => write!(f, "the client left before it answered `{key}`"),
             Self::Unavailable { why } => write!(f, "no request can be sent to the client: {why}"),
             Self::Unfit { key, reason } => write!(f, "the client request `{key}` is not valid: {reason}"),
-            Self::KeyUsedTwice { key } => {
-                write!(
-                    f,
-                    "the key `{key}` is used twice in one call\ngive each client request and each `once` its own"
-                )
-            }
-            Self::Detached { key } => write!(
-                f,
-                "`{key}` was requested outside of the call\nsend client requests from the annotated function itself, not from a spawned task"
-            ),
         }
     }
 }

@@ -5,6 +5,9 @@
 //! [`Fetcher`] is for documents whose URLs come from other documents: it limits their size and time and the addresses
 //! that are connected to, and follows no redirect.
 
+// only `mcp-runtime` uses these types, and much of what they hold is secret
+#![allow(missing_debug_implementations)]
+
 #[cfg(feature = "http")]
 mod request;
 mod tls;
@@ -12,7 +15,7 @@ mod tls_provider;
 
 #[cfg(feature = "http")]
 pub use request::{
-    ExchangeError, ExchangeFailure, FetchError, FetchedDocument, Fetcher, HttpClient, HttpRequest,
-    HttpResponse, IdleConnections, LookUp, LookUpFuture, MAX_DOCUMENT, Network, Proxies, Reach,
+    ExchangeError, FetchError, Fetcher, HttpClient, HttpRequest, HttpResponse, IdleConnections, LookUp,
+    LookUpFuture, MAX_DOCUMENT, Network, Reach,
 };
 pub use tls::tls_config;

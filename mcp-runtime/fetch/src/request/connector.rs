@@ -4,7 +4,6 @@
 //! A proxy resolves names itself; for a URL that goes through a proxy, only the text is checked.
 
 use std::{
-    fmt,
     future::Future,
     io,
     net::{IpAddr, SocketAddr},
@@ -42,15 +41,8 @@ pub struct Network {
     pub look_up: LookUp,
     /// The TLS of its connections.
     pub tls: Arc<ClientConfig>,
-    /// The proxies that it uses.
-    pub proxies: Proxies,
-}
-
-impl fmt::Debug for Network {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { reach, proxies, .. } = self;
-        f.debug_struct("Network").field("reach", reach).field("proxies", proxies).finish_non_exhaustive()
-    }
+    /// Whether it uses the proxies that the environment of the program names.
+    pub uses_proxies: bool,
 }
 
 pub(super) type ConnectError = Box<dyn std::error::Error + Send + Sync>;
@@ -68,12 +60,13 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 pub(super) struct Connector {
     tcp: HttpConnector<GuardedResolver>,
     pub(super) network: Network,
+    pub(super) proxies: Proxies,
     pub(super) limit: Duration,
 }
 
 impl Connector {
     /// `limit` is for one connection, from the look-up of its name to the end of its handshakes.
-    pub(super) fn new(network: Network, limit: Duration) -> Self {
+    pub(super) fn new(network: Network, proxies: Proxies, limit: Duration) -> Self {
         let resolver = GuardedResolver { reach: network.reach, look_up: network.look_up.clone() };
         let mut tcp = HttpConnector::new_with_resolver(resolver);
         tcp.enforce_http(false);
@@ -83,7 +76,7 @@ impl Connector {
         tcp.set_keepalive_retries(Some(KEEPALIVE_PROBES));
         #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
         tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
-        Self { tcp, network, limit }
+        Self { tcp, network, proxies, limit }
     }
 
     async fn connect(self, target: Uri) -> Result<HttpStream, ConnectError> {
@@ -188,12 +181,6 @@ pub(super) struct HttpStream {
     pub(super) is_forwarded: bool,
 }
 
-impl fmt::Debug for HttpStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpStream").field("peer", &self.peer).finish_non_exhaustive()
-    }
-}
-
 impl Connection for HttpStream {
     fn connected(&self) -> Connected {
         let connected = Connected::new().proxy(self.is_forwarded);
@@ -259,7 +246,7 @@ mod tests {
 
     fn connector(reach: Reach, look_up: LookUp, limit: Duration) -> Connector {
         let tls = tls_config(&[]).expect("TLS");
-        Connector::new(Network { reach, look_up, tls, proxies: Proxies::none() }, limit)
+        Connector::new(Network { reach, look_up, tls, uses_proxies: false }, Proxies::none(), limit)
     }
 
     fn listener() -> (TcpListener, u16) {

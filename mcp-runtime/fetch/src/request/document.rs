@@ -8,7 +8,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Response, header};
 use rustls::ClientConfig;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
@@ -17,7 +17,6 @@ use url::Url;
 use super::{
     connector::{LookUp, Network},
     http_client::{ExchangeError, HttpClient, HttpRequest, IdleConnections},
-    proxies::Proxies,
     reach::Reach,
 };
 use crate::tls_config;
@@ -48,61 +47,39 @@ impl fmt::Display for FetchError {
     }
 }
 
-/// A document, and what the server said with it.
-pub struct FetchedDocument {
-    /// The status of the response.
-    pub status: StatusCode,
-    /// The headers of the response.
-    pub headers: HeaderMap,
-    /// The document.
-    pub body: Vec<u8>,
-}
-
-impl fmt::Debug for FetchedDocument {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // the rest may be secret
-        f.debug_struct("FetchedDocument").field("status", &self.status).finish_non_exhaustive()
-    }
-}
-
 /// Fetches documents of one authorization server. It connects to nothing before its first request.
 pub struct Fetcher {
     reach: Reach,
     look_up: LookUp,
-    proxies: Proxies,
+    uses_proxies: bool,
     /// For one document, from the look-up of its host to its last byte.
     limit: Duration,
     tls: Option<Arc<ClientConfig>>,
     client: OnceLock<Result<HttpClient, String>>,
 }
 
-impl fmt::Debug for Fetcher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fetcher").field("reach", &self.reach).finish_non_exhaustive()
-    }
-}
-
 impl Fetcher {
     /// A server's: a server does not read its environment, and a proxy would resolve names itself.
     #[must_use]
     pub fn new(reach: Reach, look_up: LookUp) -> Self {
-        let (limit, proxies) = (Duration::from_secs(5), Proxies::none());
-        Self { reach, look_up, proxies, limit, tls: None, client: OnceLock::new() }
+        let limit = Duration::from_secs(5);
+        Self { reach, look_up, uses_proxies: false, limit, tls: None, client: OnceLock::new() }
     }
 
     /// A client's, which connects as its other requests do.
     #[must_use]
     pub fn of_client(network: Network) -> Self {
-        let Network { reach, look_up, tls, proxies } = network;
+        let Network { reach, look_up, tls, uses_proxies } = network;
         let limit = Duration::from_secs(30);
-        Self { reach, look_up, proxies, limit, tls: Some(tls), client: OnceLock::new() }
+        Self { reach, look_up, uses_proxies, limit, tls: Some(tls), client: OnceLock::new() }
     }
 
     fn client(&self) -> Result<&HttpClient, FetchError> {
         let client = self.client.get_or_init(|| {
             let tls = self.tls.clone().map_or_else(|| tls_config(&[]), Ok)?;
-            let Self { reach, look_up, proxies, .. } = self;
-            let network = Network { reach: *reach, look_up: look_up.clone(), tls, proxies: proxies.clone() };
+            let Self { reach, look_up, uses_proxies, .. } = self;
+            let network =
+                Network { reach: *reach, look_up: look_up.clone(), tls, uses_proxies: *uses_proxies };
             Ok(HttpClient::new(network, self.limit, IdleConnections::default()))
         });
         client.as_ref().map_err(|error| FetchError::Failed(error.clone()))
@@ -131,7 +108,7 @@ impl Fetcher {
         url: Url,
         mut headers: HeaderMap,
         body: impl Into<hyper::body::Bytes>,
-    ) -> Result<FetchedDocument, FetchError> {
+    ) -> Result<Response<Vec<u8>>, FetchError> {
         headers.entry(header::ACCEPT).or_insert(HeaderValue::from_static("application/json"));
         let request = HttpRequest::new(method, url, headers, body);
         let fetched = async {
@@ -147,7 +124,10 @@ impl Fetcher {
                 }
                 body.extend_from_slice(&chunk);
             }
-            Ok(FetchedDocument { status: response.status(), headers: response.headers().clone(), body })
+            let mut document = Response::new(body);
+            (*document.status_mut(), *document.headers_mut()) =
+                (response.status(), response.headers().clone());
+            Ok(document)
         };
         let late = |_| FetchError::Failed(format!("no document within {:?}", self.limit));
         timeout(self.limit, fetched).await.map_err(late)?
@@ -188,11 +168,11 @@ impl Fetcher {
 }
 
 /// The value of a successful reply.
-fn parsed<T: DeserializeOwned>(document: &FetchedDocument) -> Result<T, FetchError> {
-    if !document.status.is_success() {
-        return Err(FetchError::Status(document.status.as_u16()));
+fn parsed<T: DeserializeOwned>(document: &Response<Vec<u8>>) -> Result<T, FetchError> {
+    if !document.status().is_success() {
+        return Err(FetchError::Status(document.status().as_u16()));
     }
-    serde_json::from_slice(&document.body).map_err(|error| {
+    serde_json::from_slice(document.body()).map_err(|error| {
         // the message of serde_json may quote the document
         FetchError::Failed(format!("the document is not as expected, at line {}", error.line()))
     })

@@ -53,11 +53,11 @@ impl HttpClient {
     /// `limit` is for opening one connection.
     #[must_use]
     pub fn new(network: Network, limit: Duration, idle: IdleConnections) -> Self {
-        let proxies = network.proxies.clone();
+        let proxies = if network.uses_proxies { Proxies::of_environment() } else { Proxies::none() };
         let mut builder = Client::builder(TokioExecutor::new());
         builder.pool_timer(TokioTimer::new()).pool_idle_timeout(idle.time);
         builder.pool_max_idle_per_host(idle.per_host);
-        Self { client: builder.build(Connector::new(network, limit)), proxies }
+        Self { client: builder.build(Connector::new(network, proxies.clone(), limit)), proxies }
     }
 
     /// Sends a request, and waits for the head of its response.
@@ -78,12 +78,6 @@ impl HttpClient {
         let response = self.client.request(request).await.map_err(|error| ExchangeError::of(&error))?;
         let (head, body) = response.into_parts();
         Ok(HttpResponse { body: ResponseBody::new(&head.headers, body), head })
-    }
-}
-
-impl fmt::Debug for HttpClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpClient").field("proxies", &self.proxies).finish_non_exhaustive()
     }
 }
 
@@ -116,13 +110,6 @@ pub struct HttpRequest {
     body: Vec<Bytes>,
 }
 
-impl fmt::Debug for HttpRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // the rest may be secret
-        f.debug_struct("HttpRequest").field("method", &self.method).finish_non_exhaustive()
-    }
-}
-
 impl HttpRequest {
     /// A request with a whole body.
     pub fn new(method: Method, url: Url, headers: HeaderMap, body: impl Into<Bytes>) -> Self {
@@ -141,12 +128,6 @@ impl HttpRequest {
 pub struct HttpResponse {
     head: Parts,
     body: ResponseBody,
-}
-
-impl fmt::Debug for HttpResponse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpResponse").field("status", &self.head.status).finish_non_exhaustive()
-    }
 }
 
 impl HttpResponse {
@@ -199,40 +180,32 @@ pub(super) async fn receive(body: &mut Incoming) -> Result<Option<Bytes>, Exchan
 
 /// Why a request has no response, or a response no end: an error with its causes, without the URL.
 #[derive(Debug)]
-pub struct ExchangeError {
-    text: String,
-    failure: ExchangeFailure,
-}
-
-/// The step that has failed, where that is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExchangeFailure {
+pub enum ExchangeError {
     /// TLS could not be agreed upon, or a certificate is refused.
-    Tls,
+    Tls(String),
     /// The connection was not opened in time.
-    Timeout,
-    /// Any other step.
-    Other,
+    Timeout(String),
+    /// Any other step has failed.
+    Other(String),
 }
 
-impl ExchangeFailure {
-    fn of(error: &(dyn std::error::Error + 'static)) -> Self {
-        let error_of_connection = error.downcast_ref::<std::io::Error>();
-        // an error of TLS may be inside of one of the connection
-        let inner = error_of_connection.and_then(|error| error.get_ref());
-        if error.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>()) {
-            return Self::Tls;
-        }
-        match error_of_connection.map(std::io::Error::kind) {
-            Some(std::io::ErrorKind::TimedOut) => Self::Timeout,
-            _ => Self::Other,
-        }
+/// The error of the step that has failed, where that is known.
+fn known_step(error: &(dyn std::error::Error + 'static)) -> Option<fn(String) -> ExchangeError> {
+    let error_of_connection = error.downcast_ref::<std::io::Error>();
+    // an error of TLS may be inside of one of the connection
+    let inner = error_of_connection.and_then(|error| error.get_ref());
+    if error.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>()) {
+        return Some(ExchangeError::Tls);
+    }
+    match error_of_connection?.kind() {
+        std::io::ErrorKind::TimedOut => Some(ExchangeError::Timeout),
+        _ => None,
     }
 }
 
 impl ExchangeError {
     fn of(error: &(dyn std::error::Error + 'static)) -> Self {
-        let (mut text, mut failure, mut cause) = (error.to_string(), ExchangeFailure::Other, Some(error));
+        let (mut text, mut step, mut cause) = (error.to_string(), None, Some(error));
         while let Some(error) = cause {
             let line = error.to_string();
             // many errors have their cause in their own text
@@ -240,28 +213,21 @@ impl ExchangeError {
                 text.push_str(": ");
                 text.push_str(&line);
             }
-            if failure == ExchangeFailure::Other {
-                failure = ExchangeFailure::of(error);
-            }
+            step = step.or_else(|| known_step(error));
             cause = error.source();
         }
-        Self { text, failure }
+        step.unwrap_or(Self::Other)(text)
     }
 
     pub(super) fn text(text: &str) -> Self {
-        Self { text: text.to_owned(), failure: ExchangeFailure::Other }
-    }
-
-    /// The step that has failed.
-    #[must_use]
-    pub fn failure(&self) -> ExchangeFailure {
-        self.failure
+        Self::Other(text.to_owned())
     }
 }
 
 impl fmt::Display for ExchangeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        let (Self::Tls(text) | Self::Timeout(text) | Self::Other(text)) = self;
+        f.write_str(text)
     }
 }
 
@@ -298,12 +264,9 @@ mod tests {
     #[test]
     fn a_failure_is_that_of_the_cause_that_tells() {
         let tls = || io::Error::other(rustls::Error::General("no".into()));
-        for (error, failure) in [
-            (io::Error::from(io::ErrorKind::TimedOut), ExchangeFailure::Timeout),
-            (io::Error::from(io::ErrorKind::ConnectionRefused), ExchangeFailure::Other),
-            (tls(), ExchangeFailure::Tls),
-        ] {
-            assert_eq!(ExchangeFailure::of(&error), failure, "{error}");
-        }
+        let of = |error: io::Error| ExchangeError::of(&error);
+        assert!(matches!(of(io::ErrorKind::TimedOut.into()), ExchangeError::Timeout(_)));
+        assert!(matches!(of(io::ErrorKind::ConnectionRefused.into()), ExchangeError::Other(_)));
+        assert!(matches!(of(tls()), ExchangeError::Tls(_)));
     }
 }

@@ -10,9 +10,6 @@ mod reach;
 mod response_body;
 
 pub use connector::{LookUp, LookUpFuture, Network};
-pub use document::{FetchError, FetchedDocument, Fetcher, MAX_DOCUMENT};
-pub use http_client::{
-    ExchangeError, ExchangeFailure, HttpClient, HttpRequest, HttpResponse, IdleConnections,
-};
-pub use proxies::Proxies;
+pub use document::{FetchError, Fetcher, MAX_DOCUMENT};
+pub use http_client::{ExchangeError, HttpClient, HttpRequest, HttpResponse, IdleConnections};
 pub use reach::Reach;

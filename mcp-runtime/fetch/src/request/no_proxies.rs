@@ -5,13 +5,15 @@ use http::{HeaderMap, Uri};
 use super::connector::{ConnectError, Connector, HttpStream};
 
 /// The proxies that are used, of which there are none.
-#[derive(Debug, Clone)]
-pub struct Proxies(());
+#[derive(Clone)]
+pub(super) struct Proxies(());
 
 impl Proxies {
-    /// No proxy is used.
-    #[must_use]
-    pub fn none() -> Self {
+    pub(super) fn none() -> Self {
+        Self(())
+    }
+
+    pub(super) fn of_environment() -> Self {
         Self(())
     }
 

@@ -1,6 +1,6 @@
 //! The proxies that the environment of the program names.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use http::{HeaderMap, Uri, header, uri::Scheme};
 use hyper_util::client::{
@@ -16,25 +16,16 @@ use super::{
 
 /// The proxies of the environment, if they are used.
 #[derive(Clone)]
-pub struct Proxies(Option<Arc<Matcher>>);
-
-impl fmt::Debug for Proxies {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // their URLs may have credentials
-        f.debug_struct("Proxies").field("are_used", &self.0.is_some()).finish_non_exhaustive()
-    }
-}
+pub(super) struct Proxies(Option<Arc<Matcher>>);
 
 impl Proxies {
     /// No proxy is used.
-    #[must_use]
-    pub fn none() -> Self {
+    pub(super) fn none() -> Self {
         Self(None)
     }
 
     /// Those that the environment of the program names.
-    #[must_use]
-    pub fn of_environment() -> Self {
+    pub(super) fn of_environment() -> Self {
         Self(Some(Arc::new(Matcher::from_env())))
     }
 
@@ -64,7 +55,7 @@ impl Connector {
         &self,
         target: &Uri,
     ) -> Option<Result<HttpStream, ConnectError>> {
-        let proxy = self.network.proxies.of(target)?;
+        let proxy = self.proxies.of(target)?;
         Some(self.connect_through(&proxy, target).await)
     }
 
@@ -76,8 +67,8 @@ impl Connector {
             );
         }
         // the program's environment names it, and no document
-        let network = Network { reach: Reach::Any, proxies: Proxies::none(), ..self.network.clone() };
-        let to_proxy = Self::new(network, self.limit);
+        let network = Network { reach: Reach::Any, ..self.network.clone() };
+        let to_proxy = Self::new(network, Proxies::none(), self.limit);
         if target.scheme() != Some(&Scheme::HTTPS) {
             let stream = to_proxy.connect_directly(proxy.uri()).await?;
             return Ok(HttpStream { peer: None, is_forwarded: true, ..stream });

@@ -198,7 +198,7 @@ async fn fetch<T: serde::de::DeserializeOwned>(
     let url = fetcher.check_url(url.as_str()).ok()?;
     let headers = HeaderMap::from_iter([(header::ACCEPT, accept)]);
     match fetcher.send(Method::GET, url, headers, "").await {
-        Ok(document) if document.status == StatusCode::OK => serde_json::from_slice(&document.body).ok(),
+        Ok(document) if document.status() == StatusCode::OK => serde_json::from_slice(document.body()).ok(),
         Ok(_) => None,
         Err(error) => {
             tracing::debug!(%error, "a catalog or a server card could not be fetched");

@@ -45,8 +45,7 @@ use crate::{
         sync::RwLock,
     },
     fetch::{
-        ExchangeError, HttpClient, HttpRequest, HttpResponse, IdleConnections, Network, Proxies, Reach,
-        tls_config,
+        ExchangeError, HttpClient, HttpRequest, HttpResponse, IdleConnections, Network, Reach, tls_config,
     },
 };
 
@@ -765,8 +764,7 @@ fn pause_before_stream(retry: Option<Duration>, pause: Duration, shortest: Durat
 /// The value of `Content-Type`, if it is text of a length that is worth showing.
 /// These addresses, as clients connect to them: through the proxies of the environment.
 pub(in crate::client) fn network(reach: Reach, tls: Arc<ClientConfig>) -> Network {
-    let (look_up, proxies) = (Resolver::system().into_function(), Proxies::of_environment());
-    Network { reach, look_up, tls, proxies }
+    Network { reach, look_up: Resolver::system().into_function(), tls, uses_proxies: true }
 }
 
 fn content_type(response: &HttpResponse) -> Option<String> {

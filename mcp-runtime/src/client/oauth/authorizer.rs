@@ -667,8 +667,8 @@ impl Authorizer {
         let headers =
             HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
         let reply = fetcher.send(Method::POST, url, headers, body.to_string()).await.map_err(fetch_error)?;
-        let status = reply.status;
-        let text = String::from_utf8_lossy(&reply.body).into_owned();
+        let status = reply.status();
+        let text = String::from_utf8_lossy(reply.body()).into_owned();
         if !status.is_success() {
             return Err(refusal("the client is not registered", status, &text, &[]));
         }
@@ -851,10 +851,12 @@ impl Authorizer {
             let reply = fetcher.send(Method::POST, url.clone(), headers.clone(), body.clone()).await;
             let reply = reply.map_err(fetch_error)?;
             let has_new_nonce =
-                proof_key.is_some_and(|key| key.keep_nonce(&url, &reply.headers, nonce.as_deref()));
-            if !reply.status.is_client_error() || !has_new_nonce || std::mem::replace(&mut is_repeated, true)
+                proof_key.is_some_and(|key| key.keep_nonce(&url, reply.headers(), nonce.as_deref()));
+            if !reply.status().is_client_error()
+                || !has_new_nonce
+                || std::mem::replace(&mut is_repeated, true)
             {
-                break (reply.status, String::from_utf8_lossy(&reply.body).into_owned());
+                break (reply.status(), String::from_utf8_lossy(reply.body()).into_owned());
             }
         };
         const SECRETS: [&str; 7] = [
@@ -1070,6 +1072,6 @@ fn store_error(error: &io::Error) -> Error {
 async fn fetch_redirect(fetcher: &Fetcher, url: Url) -> Result<String, String> {
     let reply =
         fetcher.send(Method::GET, url, HeaderMap::new(), "").await.map_err(|error| error.to_string())?;
-    let location = reply.headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
+    let location = reply.headers().get(header::LOCATION).and_then(|value| value.to_str().ok());
     location.map(str::to_owned).ok_or_else(|| "the authorization server did not redirect".to_owned())
 }

@@ -66,20 +66,20 @@ async fn fetch<T: DeserializeOwned>(fetcher: &Fetcher, url: &str) -> Result<Opti
     let address = fetcher.check_url(url).map_err(fetch_error)?;
     let document = fetcher.send(Method::GET, address, HeaderMap::new(), "").await.map_err(fetch_error)?;
     let is_busy = matches!(
-        document.status,
+        document.status(),
         StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS
     );
-    if document.status.is_client_error() && !is_busy {
+    if document.status().is_client_error() && !is_busy {
         return Ok(None);
     }
     let url = shortened(url);
-    if !document.status.is_success() {
-        let status = document.status.as_u16();
+    if !document.status().is_success() {
+        let status = document.status().as_u16();
         return Err(Error::invalid(format!(
             "the metadata at `{url}` cannot be fetched: HTTP status {status}"
         )));
     }
-    serde_json::from_slice(&document.body)
+    serde_json::from_slice(document.body())
         .map(Some)
         .map_err(|_| Error::invalid(format!("the metadata at `{url}` cannot be read")))
 }

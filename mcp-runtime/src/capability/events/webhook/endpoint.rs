@@ -23,7 +23,7 @@ use crate::{
         resolver::{Resolver, look_up_for},
         sync::Mutex,
     },
-    fetch::{ExchangeFailure, HttpClient, HttpRequest, IdleConnections, Network, Proxies, Reach, tls_config},
+    fetch::{ExchangeError, HttpClient, HttpRequest, IdleConnections, Network, Reach, tls_config},
 };
 
 /// How long an endpoint may take to accept a message.
@@ -172,7 +172,7 @@ impl Endpoints {
                 reach: self.reach,
                 look_up: self.resolver.clone().into_function(),
                 tls: tls_config(&self.roots)?,
-                proxies: Proxies::none(),
+                uses_proxies: false,
             };
             let client = |per_host| {
                 HttpClient::new(network.clone(), CONNECT_LIMIT, IdleConnections { per_host, time: IDLE })
@@ -190,10 +190,10 @@ impl Endpoints {
         let request = HttpRequest::of_parts(Method::POST, url.clone(), headers, message.body.to_vec());
         let exchanged = async {
             let mut response =
-                look_up_for(owner, client.send(request)).await.map_err(|error| match error.failure() {
-                    ExchangeFailure::Tls => DeliveryFailure::Tls,
-                    ExchangeFailure::Timeout => DeliveryFailure::Timeout,
-                    ExchangeFailure::Other => DeliveryFailure::Connection,
+                look_up_for(owner, client.send(request)).await.map_err(|error| match error {
+                    ExchangeError::Tls(_) => DeliveryFailure::Tls,
+                    ExchangeError::Timeout(_) => DeliveryFailure::Timeout,
+                    ExchangeError::Other(_) => DeliveryFailure::Connection,
                 })?;
             let status = response.status();
             if !status.is_success() {

@@ -117,7 +117,7 @@ fn descriptor(function: &Function, params: &[RuleParameter]) -> TokenStream {
         let (name, text) = (name.unraw().to_string(), type_to_string(ty));
         let span = hygienic_at(ty.span());
         let inject = Ident::new(if *is_optional { "optional" } else { "of" }, span);
-        let inject = quote_spanned!(span=> __rt::Inject::#inject::<#ty>(#text));
+        let inject = quote_spanned!(span=> __rt::Inject::#inject::<#ty>(#text, __rt::Opens::NONE));
         if is_object(ty) {
             return quote_spanned!(span=> __rt::RuleParam::provided(#name, #inject));
         }

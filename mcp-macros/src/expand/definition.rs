@@ -337,8 +337,8 @@ fn describe_injection(param: &Param) -> Option<TokenStream> {
         quote_spanned!(span=> .pointing_to::<#pointee>(#text))
     });
     // the capability that the type is a part of, if any
-    let opening = quote_spanned!(span=> .opening(__rt::Probe::<#ty>::OPENS));
-    Some(quote_spanned!(span=> #cfg __rt::Inject::#constructor::<#ty>(#text)#pointee #opening))
+    let opens = quote_spanned!(span=> __rt::Probe::<#ty>::OPENS);
+    Some(quote_spanned!(span=> #cfg __rt::Inject::#constructor::<#ty>(#text, #opens)#pointee))
 }
 
 /// `const __A0: __rt::ArgDescriptor<T> = ..;`

@@ -31,6 +31,11 @@ impl<T: Any + Send + Sync> StateValue for T {}
 #[derive(Debug, Clone, Copy)]
 pub struct Opens(pub(crate) Option<Open>);
 
+impl Opens {
+    /// Opens none.
+    pub const NONE: Self = Self(None);
+}
+
 /// The keys of [`Extensions`] under which the values for one type are.
 type KeysFn = fn() -> [TypeId; 2];
 
@@ -53,8 +58,8 @@ pub struct Inject {
 impl Inject {
     /// A parameter `&T`.
     #[must_use]
-    pub const fn of<T: ?Sized + 'static>(name: &'static str) -> Self {
-        Self { source_name: Some(name), ..Self::of_attribute_fn::<T>() }
+    pub const fn of<T: ?Sized + 'static>(name: &'static str, opens: Opens) -> Self {
+        Self { source_name: Some(name), opens: opens.0, ..Self::of_attribute_fn::<T>() }
     }
 
     /// A parameter `&T` of a function that an attribute names.
@@ -82,8 +87,8 @@ impl Inject {
 
     /// A parameter `Option<&T>`.
     #[must_use]
-    pub const fn optional<T: ?Sized + 'static>(name: &'static str) -> Self {
-        Self::of::<T>(name).or_none()
+    pub const fn optional<T: ?Sized + 'static>(name: &'static str, opens: Opens) -> Self {
+        Self::of::<T>(name, opens).or_none()
     }
 
     /// The `U` of a parameter `&Arc<U>`, for messages.
@@ -91,12 +96,6 @@ impl Inject {
     pub const fn pointing_to<U: ?Sized + 'static>(self, name: &'static str) -> Self {
         let keys: KeysFn = || [TypeId::of::<Arc<U>>(), TypeId::of::<Arc<Arc<U>>>()];
         Self { pointee: Some((name, keys)), ..self }
-    }
-
-    /// The same, of a type with [`ProbeDyn::OPENS`].
-    #[must_use]
-    pub const fn opening(self, opens: Opens) -> Self {
-        Self { opens: opens.0, ..self }
     }
 
     /// Opens the capability that a function with this parameter may use.
@@ -213,7 +212,7 @@ impl<T: 'static> Probe<T> {
 /// [`Probe`] for `&dyn Trait`: for sized types, its inherent methods take precedence.
 pub trait ProbeDyn<T: ?Sized> {
     /// A parameter of this type names no capability; for those that do, an inherent constant takes precedence.
-    const OPENS: Opens = Opens(None);
+    const OPENS: Opens = Opens::NONE;
 
     /// The value.
     ///

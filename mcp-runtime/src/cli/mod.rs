@@ -5,6 +5,8 @@ mod command;
 mod events;
 mod print;
 mod stderr_subscriber;
+#[cfg(feature = "tasks")]
+mod tasks;
 mod terminal;
 
 use std::{

@@ -18,7 +18,7 @@ use crate::{
     core::{
         connection::Principal,
         content::{Content, ContentWriter},
-        protocol::{META_CLIENT_CAPABILITIES, Revision, TASKS_EXTENSION},
+        protocol::Revision,
         server::{Error, Result, Server},
         visible_text::{in_one_line, visible, visible_json},
     },
@@ -152,9 +152,11 @@ pub(super) async fn run_action(
             print_json(&describe(&client, settings_schema).await?)
         }
         Action::Call { name, arguments } => {
-            // before the call, since a server may refuse a client that does not declare it
-            client.capabilities["extensions"] = json!({ TASKS_EXTENSION: {} });
-            print_reply(&call_tool(&client, name, arguments).await?, "content")
+            #[cfg(feature = "tasks")]
+            let reply = super::tasks::call_tool(&mut client, name, arguments).await?;
+            #[cfg(not(feature = "tasks"))]
+            let reply = client.call_with_text(name, arguments).await;
+            print_reply(&reply, "content")
         }
         Action::Read(uri) => {
             print_reply(&client.request("resources/read", json!({ "uri": uri })).await, "contents")
@@ -175,23 +177,6 @@ pub(super) async fn run_action(
         server.end_state(serving, server.options().limits.shutdown_timeout.unwrap_or(END_TIMEOUT)).await;
     }
     printed
-}
-
-/// Calls a tool, and waits for its task if the call becomes one. The server limits how long that takes, and ending the program
-/// ends the task.
-async fn call_tool(client: &MemoryClient, name: &str, arguments: &str) -> Result<MemoryReply> {
-    let call = client.call_with_text(name, arguments).await;
-    let id = call.result()["taskId"].clone();
-    let meta = json!({ META_CLIENT_CAPABILITIES: client.capabilities });
-    let end = client.end_of_task(call, &meta).await;
-    match end.result()["status"].as_str() {
-        Some("input_required") if !id.is_null() => {
-            client.request("tasks/cancel", json!({ "taskId": id, "_meta": meta })).await;
-            Err(Error::call("a question of the function was not answered"))
-        }
-        Some("cancelled") if !id.is_null() => Err(Error::call("the task was cancelled")),
-        _ => Ok(end),
-    }
 }
 
 /// A message of a server in this process, or an argument.

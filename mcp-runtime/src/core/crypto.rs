@@ -358,15 +358,7 @@ impl Seal {
         Ok(URL_SAFE_NO_PAD.encode(self.seal_raw(nonce, plain, bound)?))
     }
 
-    /// The same as [`seal`](Self::seal), as bytes.
-    ///
-    /// # Errors
-    /// The operating system provides no randomness, or `plain` is too long for the cipher.
-    pub(crate) fn seal_bytes(&self, plain: &[u8], bound: &[u8]) -> Result<Vec<u8>, SealError> {
-        self.seal_raw(random_bytes().map_err(|_| SealError)?, plain, bound)
-    }
-
-    fn seal_raw(&self, nonce: Nonce, plain: &[u8], bound: &[u8]) -> Result<Vec<u8>, SealError> {
+    pub(crate) fn seal_raw(&self, nonce: Nonce, plain: &[u8], bound: &[u8]) -> Result<Vec<u8>, SealError> {
         let subkeys = self.subkeys();
         let Subkey { key_id, cipher } = subkeys.first().ok_or(SealError)?;
         let mut sealed = Vec::with_capacity(KEY_ID + NONCE + plain.len() + TAG);
@@ -384,7 +376,7 @@ impl Seal {
         self.open_bytes(URL_SAFE_NO_PAD.decode(text).ok()?, bound)
     }
 
-    /// Opens the result of [`seal_bytes`](Self::seal_bytes); `None` for anything else.
+    /// Opens the result of [`seal_raw`](Self::seal_raw); `None` for anything else.
     pub(crate) fn open_bytes(&self, mut sealed: Vec<u8>, bound: &[u8]) -> Option<Opened> {
         let tag_at = sealed.len().checked_sub(TAG).filter(|at| *at >= KEY_ID + NONCE)?;
         let subkeys = self.subkeys();

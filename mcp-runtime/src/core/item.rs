@@ -19,6 +19,7 @@ use crate::{
         admission::Rate,
         arguments::{AnyArg, BoundRule, BoxFuture, Call, HandlerResult, Inject, ItemRules, TextLimit},
         blocking::run_blocking,
+        callback::Callback,
         content::{ContentWriter, Icon},
         context::ClientFeature,
         error::{Failure, ToolError},
@@ -209,14 +210,8 @@ pub(crate) struct ItemSpec {
 }
 
 /// A layer around the calls of an item.
-#[derive(Clone)]
-pub struct ItemLayer(pub(crate) Arc<DynLayer>);
-
-impl fmt::Debug for ItemLayer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ItemLayer")
-    }
-}
+#[derive(Debug, Clone)]
+pub struct ItemLayer(pub(crate) Callback<DynLayer>);
 
 impl fmt::Debug for ItemSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -328,7 +323,7 @@ impl Function {
 }
 
 /// Calls a function that was given at run time, with a `C`.
-pub(crate) type DynHandler<C> = Arc<dyn Fn(C) -> BoxFuture<Result<ItemOutput, Failure>> + Send + Sync>;
+pub(crate) type DynHandler<C> = Callback<dyn Fn(C) -> BoxFuture<Result<ItemOutput, Failure>> + Send + Sync>;
 
 /// The function of an item: annotated, or given at run time.
 pub(crate) enum ItemFunction<C> {
@@ -384,11 +379,11 @@ where
     Fut: AsyncReply + Send + 'static,
 {
     let handler = Arc::new(handler);
-    Arc::new(move |call| {
+    Callback(Arc::new(move |call| {
         let handler = handler.clone();
         // called in the first poll, where panics are caught
         Box::pin(async move { convert(handler(call).reply().await).map(Into::into).map_err(Failure::from) })
-    })
+    }))
 }
 
 /// The handler that runs a closure on the blocking pool.
@@ -403,10 +398,10 @@ where
     F: Fn(C) -> T + Send + Sync + 'static,
 {
     let handler = Arc::new(handler);
-    Arc::new(move |call| {
+    Callback(Arc::new(move |call| {
         let handler = handler.clone();
         Box::pin(run_blocking(move || convert(handler(call)).map(Into::into).map_err(Failure::from)))
-    })
+    }))
 }
 
 /// Implements the setters that builders of all kinds of item have.

@@ -5,6 +5,7 @@ pub(crate) mod admission;
 pub(crate) mod arguments;
 pub(crate) mod blocking;
 pub(crate) mod bound;
+pub(crate) mod callback;
 pub(crate) mod changes;
 pub mod client_request;
 pub(crate) mod config;

@@ -7,7 +7,7 @@ use std::{any::Any, net::IpAddr, sync::Arc, time::Duration};
 
 use super::{
     connection::{ClientConnection, Principal},
-    dispatch::ObservedItem,
+    dispatch::{ObservedItem, Request},
     reason::Reason,
 };
 
@@ -17,14 +17,22 @@ pub(crate) const OTHER: &str = "_OTHER";
 /// The observers of a server, of which there may be none.
 pub(crate) type Observers = Arc<[Arc<dyn Observer>]>;
 
+/// The details of a request as the observer that needs them keeps them.
+pub(crate) type AnyDetails = Box<dyn Any + Send + Sync>;
+
 /// Is notified of what happens in a server; a method with a body here is for those that need it.
 pub(crate) trait Observer: Any + Send + Sync {
     /// A request has begun.
     fn request_began(&self) {}
 
-    /// The arguments of a request that has begun, as the observer will write them at its end; `None` if it does not need
-    /// them, nor who has sent them.
-    fn arguments(&self, _json: &str, _item: &ObservedItem) -> Option<Vec<u8>> {
+    /// What the observer needs of a request that has begun to tell of its end, besides what [`EndedRequest`] has; `trace` finds
+    /// the trace that the request is part of.
+    fn details(
+        &self,
+        _request: &Request<'_>,
+        _item: &ObservedItem,
+        _trace: &dyn Fn() -> Option<String>,
+    ) -> Option<AnyDetails> {
         None
     }
 
@@ -84,19 +92,6 @@ impl Network {
     }
 }
 
-/// Who has sent a request, and what it calls, for an observer that needs the [arguments](Observer::arguments).
-pub(crate) struct RequestDetails {
-    /// The name or URI that the client sent, if it is not secret.
-    pub(crate) name: Option<String>,
-    /// As the observer writes them.
-    pub(crate) arguments: Vec<u8>,
-    pub(crate) caller: Option<Arc<Principal>>,
-    pub(crate) address: Option<IpAddr>,
-    /// Raw JSON.
-    pub(crate) id: Box<str>,
-    pub(crate) trace: Option<String>,
-}
-
 /// How a request has ended.
 #[derive(Clone, Copy)]
 pub(crate) struct EndedRequest<'a> {
@@ -114,8 +109,8 @@ pub(crate) struct EndedRequest<'a> {
     pub(crate) revision: &'static str,
     pub(crate) network: Network,
     pub(crate) duration: Duration,
-    /// If an observer needs them.
-    pub(crate) details: Option<&'a RequestDetails>,
+    /// Those of the observer that needs some.
+    pub(crate) details: Option<&'a (dyn Any + Send + Sync)>,
 }
 
 /// How a task has ended.

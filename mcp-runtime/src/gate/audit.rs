@@ -35,16 +35,16 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
 
 use crate::core::{
     connection::Principal,
-    dispatch::ObservedItem,
+    dispatch::{ObservedItem, Request},
     invoke::discard,
     item::BuildError,
-    jsonrpc::{Object, write_array, write_string},
+    jsonrpc::{Object, decode_string, write_array, write_string},
     log_limit::{LogLimit, LogLine},
-    observer::{EndedRequest, EndedTask, Observer, RefusedRequest},
+    observer::{AnyDetails, EndedRequest, EndedTask, Observer, RefusedRequest},
     reason::Reason,
     server::ServerBuilder,
 };
@@ -232,20 +232,46 @@ impl fmt::Debug for Audit {
     }
 }
 
+/// Who has sent a request, and what it calls.
+struct RequestDetails {
+    /// The name or URI that the client sent, if it is not secret.
+    name: Option<String>,
+    /// As the observer writes them.
+    arguments: Vec<u8>,
+    caller: Option<Arc<Principal>>,
+    address: Option<IpAddr>,
+    /// Raw JSON.
+    id: Box<str>,
+    trace: Option<String>,
+}
+
 impl Observer for Audit {
-    fn arguments(&self, json: &str, item: &ObservedItem) -> Option<Vec<u8>> {
-        Some(match item {
-            ObservedItem::None => Vec::new(),
-            // of an item that is not there, nothing says which arguments are secret
-            _ if self.values && !matches!(item, ObservedItem::Missing { .. }) => {
-                self.values_of(&item.without_secrets(json))
+    fn details(
+        &self,
+        request: &Request<'_>,
+        item: &ObservedItem,
+        trace: &dyn Fn() -> Option<String>,
+    ) -> Option<AnyDetails> {
+        let name = match item {
+            // the secret is in the URI
+            ObservedItem::Found { name, secrets, .. } if !secrets.is_empty() && item.template().is_some() => {
+                Some(name.clone())
             }
-            _ => self.names_of(&serde_json::from_str(json).unwrap_or_default()),
-        })
+            _ => request.params.name.or(request.params.uri).and_then(decode_string).map(Cow::into_owned),
+        };
+        Some(Box::new(RequestDetails {
+            name,
+            arguments: self.arguments(request.params.arguments.map_or("{}", RawValue::get), item),
+            caller: request.context.caller.clone(),
+            address: request.context.address,
+            id: request.id.into(),
+            trace: trace(),
+        }))
     }
 
     fn request_ended(&self, request: &EndedRequest<'_>) {
-        let Some(details) = request.details else { return };
+        let details = request.details.and_then(|details| details.downcast_ref::<RequestDetails>());
+        let Some(details) = details else { return };
         let is_call = !matches!(request.item, ObservedItem::None);
         if !is_call && request.outcome != "refused" {
             return;
@@ -310,6 +336,18 @@ impl Observer for Audit {
 }
 
 impl Audit {
+    /// The arguments of a request, as a line has them.
+    fn arguments(&self, json: &str, item: &ObservedItem) -> Vec<u8> {
+        match item {
+            ObservedItem::None => Vec::new(),
+            // of an item that is not there, nothing says which arguments are secret
+            _ if self.values && !matches!(item, ObservedItem::Missing { .. }) => {
+                self.values_of(&item.without_secrets(json))
+            }
+            _ => self.names_of(&serde_json::from_str(json).unwrap_or_default()),
+        }
+    }
+
     fn write(&self, event: &str, members: &dyn Fn(&mut Object<'_>)) {
         match &self.sink {
             // without the spans of the request, which a subscriber would write before the line
@@ -492,7 +530,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::core::observer::{Network, RequestDetails};
+    use crate::core::observer::Network;
 
     #[test]
     fn the_id_of_a_request_is_bounded_whatever_its_client_sends() {

@@ -42,6 +42,7 @@ pub use crate::core::{connection::ItemKind, item_output::PendingInput};
 use crate::{
     core::{
         arguments::BoxFuture,
+        callback::Callback,
         context::Context,
         dispatch::FunctionOfItem,
         error::{Failure, ToolError},
@@ -281,11 +282,11 @@ pub(crate) type DynLayer = dyn Fn(LayeredCall, Next) -> BoxFuture<Result<CallOut
 // rustc shows the next line where it counts the parameters of a function
 pub fn item_layer(layer: impl Layer /* async fn(LayeredCall, Next) -> Outcome */) -> ItemLayer {
     let layer = Arc::new(layer);
-    ItemLayer(Arc::new(move |call, next| {
+    ItemLayer(Callback(Arc::new(move |call, next| {
         let layer = layer.clone();
         // the layer is called in the first poll, where panics are caught
         Box::pin(async move { Layer::call(&*layer, call, next).await.map_err(Failure::from) })
-    }))
+    })))
 }
 
 /// Adds a layer inside those that the item has.

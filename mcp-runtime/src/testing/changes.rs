@@ -23,7 +23,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[must_use = "dropping it ends the subscription"]
 pub struct Changes {
     source: ChangeSource,
-    acknowledged: Value,
+    pub(super) acknowledged: Value,
 }
 
 pub(super) enum ChangeSource {
@@ -42,11 +42,6 @@ impl Changes {
         if let Poll::Ready(mut message) = self.poll(&mut Context::from_waker(Waker::noop())) {
             self.acknowledged = message["params"]["notifications"].take();
         }
-    }
-
-    /// Receives the first message of a stream of events, which says where it begins.
-    pub(super) async fn receive_first(&mut self) {
-        self.acknowledged = self.next().await["params"].take();
     }
 
     /// The part of the filter that the server accepted; for a stream of events, its start: `cursor` on the wire and

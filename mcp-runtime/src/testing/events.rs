@@ -53,7 +53,7 @@ impl TestServer {
         let params = Map::from_iter([("name".to_owned(), name.into()), ("arguments".to_owned(), arguments)]);
         let opened = self.open_stream("events/stream", params).await;
         let mut changes = opened.unwrap_or_else(|reply| panic!("`events/stream` was refused: {reply}"));
-        changes.receive_first().await;
+        changes.acknowledged = changes.next().await["params"].take();
         changes
     }
 }

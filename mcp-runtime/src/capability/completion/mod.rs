@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::core::{
     arguments::{Completion, CompletionSource, DynComplete, MaybeFuture, choices_with_prefix},
+    callback::Callback,
     client_request::CallBinding,
     connection::ItemKind,
     context::Context,
@@ -84,7 +85,7 @@ fn parse_object<T: for<'a> Deserialize<'a>>(
 
 /// One `completion/complete` of an argument whose values a function computes.
 struct CompleteArgument {
-    function: Arc<DynComplete>,
+    function: Callback<DynComplete>,
     completion: Completion,
     /// The prompt's name, or the template's URI.
     name: String,

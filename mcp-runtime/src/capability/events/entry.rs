@@ -27,7 +27,7 @@ use crate::{
         protocol::Revision,
         server::{Entry, RegisteredItem, Server},
         sync::Mutex,
-        tool::{Hints, ToolEntry, published_output},
+        tool::{Hints, ToolEntry, ToolSpec, conforming_output},
     },
     schema::{generator_for_output, link_patterns},
 };
@@ -99,7 +99,9 @@ impl EventEntry {
         ring: Arc<EventRing>,
     ) -> Result<Self, BuildError> {
         let state = item.state.clone();
-        let function = ToolEntry::of_kind("event", item.name(), &def.function, item.this.clone(), state)?;
+        let mut spec = ToolSpec::new(item.name(), &def.function);
+        spec.noun = Some("event");
+        let function = ToolEntry::described(spec, &def.function, item.this.clone(), state)?;
         let error = |text: String| function.spec.build_error(text);
         let Some(payload) = def.payload else {
             return Err(error("it has no payload\nmark a parameter with `#[mcp(payload)]`".into()));
@@ -113,7 +115,7 @@ impl EventEntry {
         let mut generator = generator_for_output();
         let seen = def.output.and_then(|schema| schema(&mut generator));
         let schema = seen.unwrap_or_else(|| (payload.schema)(&mut generator));
-        let mut payload_schema = published_output(schema, generator).map_err(error)?;
+        let (mut payload_schema, _) = conforming_output(schema, generator).map_err(error)?;
         if !is_object(&payload_schema, &payload_schema) {
             let text = "its payload is not a JSON object\nput the values into a struct";
             return Err(error(text.into()));

@@ -4,7 +4,11 @@ use serde_json::json;
 
 use super::Delivery;
 use crate::core::{
-    connection::AccessError, dispatch::Reply, jsonrpc::ProtocolError, reason::Reason, server::Server,
+    connection::AccessError,
+    dispatch::{Reply, Status},
+    jsonrpc::ProtocolError,
+    reason::Reason,
+    server::Server,
 };
 
 /// The named item does not exist.
@@ -77,5 +81,6 @@ pub(super) fn refused(server: &Server, name: &str, nearest: Option<&str>, why: &
 
 /// The reply to a request without a caller, for an event that needs one.
 pub(super) fn needs_caller() -> Reply {
-    Reply::forbidden(forbidden("the event is for authenticated callers")).because(Reason::Forbidden)
+    let error = forbidden("the event is for authenticated callers");
+    Reply { status: Status::Forbidden, ..error.into() }.because(Reason::Forbidden)
 }

@@ -1,6 +1,6 @@
 //! Prompts made at run time: a name, arguments and a closure.
 
-use std::{collections::BTreeMap, fmt, future::Future};
+use std::{collections::BTreeMap, future::Future};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -41,7 +41,7 @@ impl PromptCall {
 }
 
 /// An argument of a prompt made at run time.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct PromptArgument {
     pub(crate) title: Option<String>,
     pub(crate) description: Option<String>,
@@ -113,15 +113,6 @@ impl PromptArgument {
     }
 }
 
-impl fmt::Debug for PromptArgument {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PromptArgument")
-            .field("name", &self.name())
-            .field("required", &self.required)
-            .finish_non_exhaustive()
-    }
-}
-
 /// A prompt made at run time, to [add](crate::ServerBuilder::add) to a server.
 ///
 /// ```
@@ -134,7 +125,7 @@ impl fmt::Debug for PromptArgument {
 ///     .handler(|call: PromptCall| async move { format!("Review this.\n\n{}", call.arguments["code"]) });
 /// assert_eq!(prompt.name(), "review");
 /// ```
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct PromptDef {
     pub(crate) item: ItemSpec,
     pub(crate) arguments: Vec<PromptArgument>,
@@ -152,15 +143,6 @@ impl PromptDef {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.item.name
-    }
-}
-
-impl fmt::Debug for PromptDef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PromptDef")
-            .field("item", &self.item)
-            .field("arguments", &self.arguments)
-            .finish_non_exhaustive()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Resources and templates made at run time: a URI and a closure.
 
-use std::{collections::BTreeMap, fmt, future::Future, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -11,6 +11,7 @@ use super::{
 use crate::core::{
     arguments::{Completion, CompletionSource, attribute_fn::IntoReturned, parse_text_argument},
     bound::Configure,
+    callback::Callback,
     content::Annotations,
     context::Context,
     error::ToolError,
@@ -60,11 +61,11 @@ impl ResourceCall {
 ///     });
 /// assert_eq!(report.uri(), "reports://{year}");
 /// ```
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct ResourceDef {
     pub(crate) spec: ResourceSpec,
-    pub(crate) list: Option<Arc<DynList>>,
-    pub(crate) subscribe: Option<Arc<DynSubscribe>>,
+    pub(crate) list: Option<Callback<DynList>>,
+    pub(crate) subscribe: Option<Callback<DynSubscribe>>,
     pub(crate) completions: BTreeMap<String, CompletionSource>,
     pub(crate) handler: DynHandler<ResourceCall>,
 }
@@ -83,19 +84,13 @@ impl ResourceDef {
     }
 }
 
-impl fmt::Debug for ResourceDef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResourceDef").field("spec", &self.spec).finish_non_exhaustive()
-    }
-}
-
 /// Builds a [`ResourceDef`](crate::resource::ResourceDef); its handler is the last step.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 #[must_use = "a resource is complete with its handler"]
 pub struct ResourceBuilder {
     spec: ResourceSpec,
-    list: Option<Arc<DynList>>,
-    subscribe: Option<Arc<DynSubscribe>>,
+    list: Option<Callback<DynList>>,
+    subscribe: Option<Callback<DynSubscribe>>,
     completions: BTreeMap<String, CompletionSource>,
 }
 
@@ -149,10 +144,10 @@ impl ResourceBuilder {
         Fut: Future<Output: IntoReturned<ListedPage, N>> + Send + 'static,
     {
         let list = Arc::new(list);
-        self.list = Some(Arc::new(move |page, context| {
+        self.list = Some(Callback(Arc::new(move |page, context| {
             let list = list.clone();
             Box::pin(async move { list(page, context).await.into_returned() })
-        }));
+        })));
         self
     }
 
@@ -162,7 +157,8 @@ impl ResourceBuilder {
         F: Fn(&Subscription, &Context) -> R + Send + Sync + 'static,
         R: IntoReturned<bool, N>,
     {
-        self.subscribe = Some(Arc::new(move |wanted, context| check(&wanted, &context).into_returned()));
+        let check = move |wanted, context| check(&wanted, &context).into_returned();
+        self.subscribe = Some(Callback(Arc::new(check)));
         self
     }
 
@@ -210,11 +206,5 @@ impl ResourceBuilder {
         let Self { mut spec, list, subscribe, completions } = self;
         spec.set_default_mime(mime);
         ResourceDef { spec, list, subscribe, completions, handler }
-    }
-}
-
-impl fmt::Debug for ResourceBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResourceBuilder").field("spec", &self.spec).finish_non_exhaustive()
     }
 }

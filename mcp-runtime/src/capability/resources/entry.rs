@@ -10,6 +10,7 @@ use super::{
 };
 use crate::core::{
     arguments::{ArgumentCompletion, CompletionSource, Inject, declaration_errors, is_always_object},
+    callback::Callback,
     connection::{ItemKind, ItemView, Principal},
     content::{Annotations, ContentWriter},
     extensions::Extensions,
@@ -25,11 +26,11 @@ pub(crate) struct ResourceEntry {
     pub(crate) template: Template,
     pub(crate) function: ItemFunction<ResourceCall>,
     /// Lists the instances of a template.
-    pub(crate) list: Option<Arc<DynList>>,
+    pub(crate) list: Option<Callback<DynList>>,
     /// Whether its function sees who reads it, so that what it returns may differ by caller.
     pub(crate) sees_caller: bool,
     /// Decides who may subscribe.
-    pub(crate) subscribe: Option<Arc<DynSubscribe>>,
+    pub(crate) subscribe: Option<Callback<DynSubscribe>>,
     pub(crate) mime: Option<String>,
     annotations: Annotations,
     /// Bytes.

@@ -9,6 +9,7 @@ use crate::core::{
             AttributeFn, CanBlock, FnKind, InjectedFn, InjectedValues, IntoReturned, Iterated, Itself,
         },
     },
+    callback::Callback,
     content::ResourceLink,
     context::Context,
     error::Failure,
@@ -132,7 +133,7 @@ where
         let call = Arc::new(move |page: PageRequest, context: Context| {
             K::run(self, InjectedValues::new(context, page), blocking)
         });
-        AttributeFn { injects, call }
+        AttributeFn { injects, call: Callback(call) }
     }
 }
 

@@ -6,6 +6,7 @@ use crate::core::{
     arguments::attribute_fn::{
         AttributeFn, InjectedFn, InjectedValues, IntoReturned, Itself, Plain, StartsWith,
     },
+    callback::Callback,
     context::Context,
     error::Failure,
 };
@@ -68,7 +69,7 @@ where
         let call = Arc::new(move |subscription: Subscription, context: Context| {
             self.call(&InjectedValues::new(context, subscription))
         });
-        AttributeFn { injects, call }
+        AttributeFn { injects, call: Callback(call) }
     }
 }
 

@@ -16,18 +16,34 @@ use crate::core::{
     arguments::{BoxFuture, HandlerResult, pending},
     blocking::{CallPermit, run_blocking},
     connection::{RequestContext, StoredPrincipal, principal_digest},
-    context::{Context, Continuation, RequestState, Retry, Suspension, is_traceparent},
+    context::{
+        ClientRequests, Context, Continuation, Delivery, RequestState, Retry, Suspension, TaskHandle,
+        is_traceparent,
+    },
     dispatch::{PendingReply, Reply, Request, Response, SuspendedCall, encode_result},
     error::Failure,
     gates::{Gates, Stage},
     invoke::for_current_call,
     jsonrpc::{Meta, Params, ProtocolError},
     protocol::Revision,
-    server::{Assembly, Entry as _, Identity, RegisteredItem, Server, WeakServer},
+    server::{Assembly, Entry as _, Identity, ItemSource, RegisteredItem, Server, WeakServer},
     spawn::spawn,
     store::{Versioned, log_store_error},
     tool::{TaskMode, ToolEntry},
 };
+
+/// The names of the types that its functions take from requests, where middleware puts them.
+fn request_types(item: &RegisteredItem) -> Vec<&'static str> {
+    let ItemSource::Annotated(linked) = &item.source else { return Vec::new() };
+    let named = linked.0.named().into_iter().flat_map(|(_, takes)| takes);
+    let injects = linked.descriptor().injects.iter().copied().chain(named);
+    injects
+        .filter(|inject| {
+            item.requested.contains(&inject.target()) && !inject.is_provided_by_state(&item.state)
+        })
+        .map(|inject| inject.name())
+        .collect()
+}
 
 /// Why another replica cannot run the function of a tool again.
 fn restart_errors(item: &RegisteredItem, tool: &ToolEntry) -> Vec<String> {
@@ -43,7 +59,7 @@ fn restart_errors(item: &RegisteredItem, tool: &ToolEntry) -> Vec<String> {
         let text = "its task may be restarted, so that the function runs twice, and it is not `idempotent`\nadd that hint if a second run changes nothing more, or remove `restart`";
         errors.push(text.to_owned());
     }
-    for ty in item.request_types() {
+    for ty in request_types(item) {
         errors.push(format!(
             "its task may be restarted, and it takes `&{ty}`, which middleware puts into requests and a restart does not have\n\
              remove `restart`, or take what the function needs from `&Principal`, state or an argument"
@@ -184,6 +200,33 @@ impl ContinueAsTask {
             created.into()
         });
         Response::Pending(PendingReply::new(call_context, reply))
+    }
+}
+
+impl ClientRequests {
+    /// Delivers all further requests through a task.
+    pub(crate) fn become_task(&self, task: Arc<dyn TaskHandle>) {
+        self.lock().delivery = Delivery::Task(task);
+    }
+}
+
+impl Context {
+    /// Allows the call to continue outside of its request.
+    pub(crate) fn allow_continuation(&self, continuation: Arc<dyn Continuation>) {
+        // set once: a context belongs to one call
+        let _result = self.call().continuation.set(continuation);
+    }
+}
+
+impl SuspendedCall {
+    /// Lets the server be dropped while the function goes on.
+    pub(crate) fn leave_request(&mut self) {
+        self.kept_alive = None;
+    }
+
+    /// Holds permits as long as the function runs, on a thread or not.
+    pub(crate) fn hold(&mut self, permits: Vec<CallPermit>) {
+        self.running.hold(permits);
     }
 }
 

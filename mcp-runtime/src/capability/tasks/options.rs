@@ -88,7 +88,7 @@ impl TaskOptions {
 impl ToolBuilder {
     /// Sets how its calls become tasks; by default they do not.
     pub fn task(mut self, mode: TaskMode) -> Self {
-        self.spec_mut().task = Some(mode);
+        self.0.task = Some(mode);
         self
     }
 
@@ -98,7 +98,7 @@ impl ToolBuilder {
     /// It has an effect if replicas [share a store](crate::ServerBuilder::shared). The handler gets the same arguments, the
     /// same caller, and what it has kept with [`Context::once`](crate::Context::once).
     pub fn restart_task(mut self) -> Self {
-        self.spec_mut().restarts_task = true;
+        self.0.restarts_task = true;
         self
     }
 }

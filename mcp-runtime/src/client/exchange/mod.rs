@@ -6,6 +6,8 @@ mod list_pages;
 #[cfg(any(feature = "cli", feature = "testing", test))]
 mod memory_client;
 mod request_params;
+#[cfg(all(feature = "tasks", any(feature = "cli", feature = "testing", test)))]
+mod task_end;
 
 pub use self::list_pages::ListedKind;
 #[cfg(any(feature = "cli", feature = "testing", test))]

@@ -20,8 +20,8 @@ use crate::core::sync::Mutex;
 /// How often something may be done in a period: all at once, and then as often as a part of it comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rate {
-    times: u32,
-    period: Duration,
+    pub(crate) times: u32,
+    pub(crate) period: Duration,
 }
 
 impl Rate {
@@ -31,48 +31,10 @@ impl Rate {
         Self { times: times.max(1), period: period.clamp(Duration::from_millis(1), MAX_PERIOD) }
     }
 
-    /// How often, in one [`period`](Self::period).
-    #[must_use]
-    pub fn times(self) -> u32 {
-        self.times
-    }
-
-    /// The time in which everything that was used comes back.
-    #[must_use]
-    pub fn period(self) -> Duration {
-        self.period
-    }
-
     /// The time in which one of them comes back.
     #[must_use]
     pub fn interval(self) -> Duration {
         (self.period / self.times).max(Duration::from_nanos(1))
-    }
-
-    /// Takes some of what is left. `restored_in` is the time until everything that was used so far has come back; the
-    /// time that is returned includes what was taken.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// use mcp_runtime::store::Rate;
-    ///
-    /// let rate = Rate::new(2, Duration::from_secs(60));
-    /// let restored_in = rate.take(2, Duration::ZERO)?;
-    /// assert_eq!(restored_in, Duration::from_secs(60));
-    /// // after 10 seconds
-    /// assert_eq!(rate.take(1, Duration::from_secs(50)), Err(Duration::from_secs(20)));
-    /// # Ok::<_, Duration>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Less is left; it suffices after the time that is returned.
-    pub fn take(self, times: u32, restored_in: Duration) -> Result<Duration, Duration> {
-        let restored_in = restored_in.saturating_add(self.interval().saturating_mul(times));
-        match restored_in.checked_sub(self.interval().saturating_mul(self.times)) {
-            None | Some(Duration::ZERO) => Ok(restored_in),
-            Some(wait) => Err(wait),
-        }
     }
 
     /// The requests that a client may send at this rate, in words.

@@ -2,7 +2,7 @@
 //! check that it is registered, what they may return, and how they run: in place, on a blocking thread or as a future,
 //! which is dropped when its call is.
 
-use std::{any::Any, fmt, future::Future, pin::Pin, sync::Arc};
+use std::{any::Any, fmt, future::Future, pin::Pin};
 
 use super::{
     BoxFuture,
@@ -10,6 +10,7 @@ use super::{
 };
 use crate::core::{
     blocking::run_blocking,
+    callback::Callback,
     context::Context,
     error::{Failure, IntoFailure},
     extensions::Extensions,
@@ -18,7 +19,7 @@ use crate::core::{
 /// A function that an attribute names, without its type.
 pub struct AttributeFn<F: ?Sized> {
     pub(crate) injects: Vec<Inject>,
-    pub(crate) call: Arc<F>,
+    pub(crate) call: Callback<F>,
 }
 
 impl<F: ?Sized> fmt::Debug for AttributeFn<F> {

@@ -1,6 +1,6 @@
 //! Completion of one argument: by the function that its attribute names, or from the choices that it declares.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use super::{
     },
 };
 use crate::{
-    core::{context::Context, error::Failure},
+    core::{callback::Callback, context::Context, error::Failure},
     schema::{Direction, minimize},
 };
 
@@ -24,18 +24,18 @@ pub(crate) type DynComplete =
 pub(crate) type CompleteFn = fn() -> AttributeFn<DynComplete>;
 
 /// An argument, and how it completes.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(crate) struct ArgumentCompletion {
     pub(crate) argument: Cow<'static, str>,
     pub(crate) source: CompletionSource,
 }
 
 /// Where the values that complete an argument come from.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(crate) enum CompletionSource {
     /// May be empty.
     Choices(Vec<String>),
-    Function(Arc<DynComplete>),
+    Function(Callback<DynComplete>),
 }
 
 impl CompletionSource {
@@ -46,11 +46,11 @@ impl CompletionSource {
         Fut: Future<Output: IntoReturned<Vec<String>, N>> + Send + 'static,
     {
         let complete = Arc::new(complete);
-        Self::Function(Arc::new(move |completion, context| {
+        Self::Function(Callback(Arc::new(move |completion, context| {
             let complete = complete.clone();
             // called in the first poll, where panics are caught
             Box::pin(async move { complete(completion, context).await.into_returned() })
-        }))
+        })))
     }
 }
 
@@ -69,12 +69,6 @@ impl ArgumentCompletion {
             CompletionSource::Choices(choices) => !choices.is_empty(),
             CompletionSource::Function(_) => true,
         }
-    }
-}
-
-impl fmt::Debug for ArgumentCompletion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ArgumentCompletion").field("argument", &self.argument).finish_non_exhaustive()
     }
 }
 
@@ -119,7 +113,7 @@ where
         let call = Arc::new(move |completion: Completion, context: Context| {
             K::run(self, InjectedValues::new(context, completion), blocking)
         });
-        AttributeFn { injects, call }
+        AttributeFn { injects, call: Callback(call) }
     }
 }
 

@@ -42,21 +42,21 @@ impl FromIterator<ItemList> for ListChanges {
 /// The subscriptions of one subscriber.
 pub(crate) struct Filter {
     lists: ListChanges,
-    uris: RwLock<SubscribedUris>,
+    pub(super) uris: RwLock<SubscribedUris>,
     /// By id; the value is the subject's token, whose count says that it has subscribers.
-    subjects: RwLock<HashMap<Arc<str>, Arc<()>>>,
-    limits: SubscriptionLimits,
+    pub(super) subjects: RwLock<HashMap<Arc<str>, Arc<()>>>,
+    pub(super) limits: SubscriptionLimits,
 }
 
-struct SubscribedUris {
+pub(super) struct SubscribedUris {
     /// The subscriber's spelling by normalized URI: nearly always the same text, which is kept once.
     by_key: HashMap<Arc<str>, Arc<str>>,
     /// For the bytes of all of them.
-    permit: Permit,
+    pub(super) permit: Permit,
 }
 
 /// Bytes that a subscription costs in addition to its URI.
-const OVERHEAD: usize = 128;
+pub(super) const OVERHEAD: usize = 128;
 
 fn cost(key: &Arc<str>, uri: &Arc<str>) -> usize {
     let spelling = if Arc::ptr_eq(key, uri) { 0 } else { uri.len() };
@@ -109,26 +109,6 @@ impl Filter {
         }
     }
 
-    /// Adds a subject, with the token by which it counts its subscribers; `false` if the filter is full.
-    pub(crate) fn add_subject(&self, id: Arc<str>, token: Arc<()>) -> bool {
-        let mut subjects = self.subjects.write();
-        if subjects.contains_key(&id) {
-            return true;
-        }
-        let fits = subjects.len() < self.limits.uris && self.uris.write().permit.grow(OVERHEAD);
-        if fits {
-            subjects.insert(id, token);
-        }
-        fits
-    }
-
-    /// Removes a subject.
-    pub(crate) fn remove_subject(&self, id: &str) {
-        if self.subjects.write().remove(id).is_some() {
-            self.uris.write().permit.shrink(OVERHEAD);
-        }
-    }
-
     /// Every list, and every resource of the subscriber.
     #[cfg(feature = "shared")]
     pub(super) fn everything(&self) -> Vec<Change> {
@@ -147,6 +127,7 @@ impl Filter {
                 let uris = self.uris.read();
                 uris.by_key.get(&**uri).cloned().map(Change::Updated)
             }
+            #[cfg(feature = "tasks")]
             Change::Subject(subject) => select_if(self.subjects.read().contains_key(&subject.id)),
         }
     }

@@ -4,7 +4,11 @@
 mod change;
 mod filter;
 mod hub;
+#[cfg(feature = "tasks")]
+mod subject;
 
-pub(crate) use change::{Change, SubjectChange};
+pub(crate) use change::Change;
 pub(crate) use filter::{Filter, ListChanges};
 pub(crate) use hub::{Hub, Subscriber, SubscriptionLimits};
+#[cfg(feature = "tasks")]
+pub(crate) use subject::SubjectChange;

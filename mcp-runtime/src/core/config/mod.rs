@@ -22,6 +22,7 @@ pub use telemetry::TelemetryOptions;
 pub use crate::core::connection::ItemView;
 use crate::core::{
     admission::Rate,
+    callback::Callback,
     changes::SubscriptionLimits,
     connection::{Principal, VisibleFn},
     crypto::{GENERATE, Key, KeyRing},
@@ -228,7 +229,7 @@ impl Limits {
 }
 
 /// Options of the lists of tools, resources, prompts and skills.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 #[must_use]
 pub struct ListOptions {
     pub(crate) page_size: usize,
@@ -236,19 +237,6 @@ pub struct ListOptions {
     pub(crate) require_descriptions: bool,
     pub(crate) strict: bool,
     pub(crate) visible: Option<VisibleFn>,
-}
-
-impl fmt::Debug for ListOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { page_size, ttl, require_descriptions, strict, visible } = self;
-        f.debug_struct("ListOptions")
-            .field("page_size", page_size)
-            .field("ttl", ttl)
-            .field("require_descriptions", require_descriptions)
-            .field("strict", strict)
-            .field("visible", &visible.is_some())
-            .finish()
-    }
 }
 
 impl Default for ListOptions {
@@ -301,7 +289,7 @@ impl ListOptions {
         mut self,
         rule: impl Fn(Option<&Principal>, &ItemView<'_>) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.visible = Some(Arc::new(rule));
+        self.visible = Some(Callback(Arc::new(rule)));
         self
     }
 

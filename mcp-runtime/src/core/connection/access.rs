@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::Principal;
-use crate::core::{protocol::ItemList, sort::sort_by};
+use crate::core::{callback::Callback, protocol::ItemList, sort::sort_by};
 
 /// The kind of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -88,7 +88,7 @@ impl<'a> ItemView<'a> {
 }
 
 /// Decides whether a caller sees an item.
-pub(crate) type VisibleFn = Arc<dyn Fn(Option<&Principal>, &ItemView<'_>) -> bool + Send + Sync>;
+pub(crate) type VisibleFn = Callback<dyn Fn(Option<&Principal>, &ItemView<'_>) -> bool + Send + Sync>;
 
 /// Decides whether the first scope, which was granted, implies the second.
 pub(crate) type ImpliesFn = Arc<dyn Fn(&str, &str) -> bool + Send + Sync>;
@@ -241,7 +241,7 @@ mod tests {
         };
         let rules = AccessRules {
             acquirable: scopes(&["x"]),
-            visible: Some(Arc::new(visible)),
+            visible: Some(Callback(Arc::new(visible))),
             ..AccessRules::default()
         };
         let ada = Principal::new("x", "ada");

@@ -1,7 +1,6 @@
 //! The cancellation of a call: by its client, by a time limit, or because it has its result.
 
 use std::{
-    fmt,
     pin::Pin,
     sync::atomic::{AtomicBool, Ordering},
     task::Poll,
@@ -58,6 +57,7 @@ impl Drop for CallCancellation {
 
 /// Resolves when the client cancels the call, or the call completes; see [`Context::cancelled`](crate::Context::cancelled).
 #[must_use = "futures do nothing unless awaited"]
+#[derive(Debug)]
 pub struct Cancelled(Pin<Box<WaitForCancellationFutureOwned>>);
 
 impl Future for Cancelled {
@@ -65,12 +65,6 @@ impl Future for Cancelled {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<()> {
         self.0.as_mut().poll(cx)
-    }
-}
-
-impl fmt::Debug for Cancelled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Cancelled")
     }
 }
 

@@ -172,11 +172,6 @@ impl ClientRequests {
         self.state.lock()
     }
 
-    /// Delivers all further requests through a task.
-    pub(crate) fn become_task(&self, task: Arc<dyn TaskHandle>) {
-        self.lock().delivery = Delivery::Task(task);
-    }
-
     /// The task that the call has become.
     pub(crate) fn task(&self) -> Option<Arc<dyn TaskHandle>> {
         match &self.lock().delivery {

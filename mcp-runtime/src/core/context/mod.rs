@@ -166,7 +166,7 @@ impl Context {
     }
 
     /// The state that all runs of the call's function share.
-    fn call(&self) -> &ContextInner {
+    pub(crate) fn call(&self) -> &ContextInner {
         match &self.0.parent {
             None => &self.0,
             Some(call) => call.call(),

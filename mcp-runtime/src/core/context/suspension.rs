@@ -59,12 +59,6 @@ impl Context {
         suspension.lock().take_if(|suspension| suspension.ends_run || !is_run)
     }
 
-    /// Allows the call to continue outside of its request.
-    pub(crate) fn allow_continuation(&self, continuation: Arc<dyn Continuation>) {
-        // set once: a context belongs to one call
-        let _result = self.call().continuation.set(continuation);
-    }
-
     /// Continues the call outside of its request, if it may; returns whether it is outside from here on.
     pub(crate) async fn leave_request(&self) -> bool {
         poll_fn(|cx| {

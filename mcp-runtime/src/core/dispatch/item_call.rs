@@ -89,9 +89,9 @@ pub(crate) struct SuspendedCall {
     call: Arc<dyn ItemCall>,
     server: WeakServer,
     /// The same, as long as the call is in its request.
-    kept_alive: Option<Server>,
+    pub(crate) kept_alive: Option<Server>,
     revision: Revision,
-    running: Running,
+    pub(crate) running: Running,
 }
 
 impl SuspendedCall {
@@ -117,16 +117,6 @@ impl SuspendedCall {
     /// `None` once the server has been dropped, which a call that has left its request does not prevent.
     pub(crate) fn server(&self) -> Option<Server> {
         self.server.upgrade()
-    }
-
-    /// Lets the server be dropped while the function goes on.
-    pub(crate) fn leave_request(&mut self) {
-        self.kept_alive = None;
-    }
-
-    /// Holds permits as long as the function runs, on a thread or not.
-    pub(crate) fn hold(&mut self, permits: Vec<CallPermit>) {
-        self.running.hold(permits);
     }
 
     /// Runs the function to its end; the reply is the one that its request would have got.

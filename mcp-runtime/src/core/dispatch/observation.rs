@@ -18,7 +18,7 @@ use crate::core::{
     connection::{AccessError, ClientConnection, Principal},
     context::is_traceparent,
     jsonrpc::decode_string,
-    observer::{EndedRequest, Network, OTHER, RefusedRequest, RequestDetails},
+    observer::{AnyDetails, EndedRequest, Network, OTHER, RefusedRequest},
     protocol::{INTERNAL_ERROR, Method, Revision},
     reason::Reason,
     server::{Registry, Server},
@@ -59,7 +59,7 @@ pub(crate) struct Observation {
     network: Network,
     item: ObservedItem,
     /// If an observer needs them.
-    details: Option<Box<RequestDetails>>,
+    details: Option<AnyDetails>,
     ended: bool,
 }
 
@@ -157,7 +157,9 @@ impl Observation {
         let mut observation = Self::new(server, method, request.revision, Network::of(connection), item);
         let traceparent = traceparent(&request);
         observation.span = observation.make_span(connection, Some(&request), traceparent.as_deref());
-        observation.details = observation.describe(&request, traceparent.as_deref()).map(Box::new);
+        let (item, trace) = (&observation.item, || trace_of(&observation.span, traceparent.as_deref()));
+        let details = server.observers().iter().find_map(|observer| observer.details(&request, item, &trace));
+        observation.details = details;
         observation
     }
 
@@ -230,30 +232,6 @@ impl Observation {
             crate::gate::otel::set_remote_parent(&span, traceparent, state.as_deref());
         }
         span
-    }
-
-    /// What the observer that needs it is told at the end of the request.
-    fn describe(&self, request: &Request<'_>, traceparent: Option<&str>) -> Option<RequestDetails> {
-        let json = request.params.arguments.map_or("{}", RawValue::get);
-        let arguments =
-            self.server.observers().iter().find_map(|observer| observer.arguments(json, &self.item))?;
-        let name = match &self.item {
-            // the secret is in the URI
-            ObservedItem::Found { name, secrets, .. }
-                if !secrets.is_empty() && self.item.template().is_some() =>
-            {
-                Some(name.clone())
-            }
-            _ => request.params.name.or(request.params.uri).and_then(decode_string).map(Cow::into_owned),
-        };
-        Some(RequestDetails {
-            name,
-            arguments,
-            caller: request.context.caller.clone(),
-            address: request.context.address,
-            id: request.id.into(),
-            trace: trace_of(&self.span, traceparent),
-        })
     }
 
     /// The request has got its reply.

@@ -192,11 +192,6 @@ impl Reply {
         Self::from(ProtocolError::internal(reached.of_requests())).because(Reason::RateLimited)
     }
 
-    /// `403`: the caller may not do this.
-    pub(crate) fn forbidden(error: ProtocolError) -> Self {
-        Self { status: Status::Forbidden, ..error.into() }
-    }
-
     pub(crate) fn bad_request(error: ProtocolError) -> Self {
         Self { status: Status::BadRequest, ..error.into() }
     }

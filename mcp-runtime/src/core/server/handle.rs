@@ -218,7 +218,7 @@ impl ServerHandle {
         for published in lists.into_iter().chain(updates) {
             let of_list = changes.iter().filter(|change| match &published {
                 Change::Updated(uri) => change.replaced_uri.as_deref() == Some(&**uri),
-                list => Change::List(change.list) == *list,
+                list => Change::List(change.kind.list()) == *list,
             });
             let changed: Vec<&ItemChange> = of_list.collect();
             if !changed.is_empty() {
@@ -441,7 +441,6 @@ pub struct RuntimeItems {
 /// An item that was added or removed.
 struct ItemChange {
     /// The list that it is in.
-    list: ItemList,
     kind: ItemKind,
     /// Its name or URI.
     name: String,
@@ -499,7 +498,7 @@ impl ItemChange {
     fn of(item: &RuntimeItem) -> Self {
         let RuntimeKey { kind, name } = item.key();
         let (name, scopes, tags) = (name.to_owned(), item.spec().scopes.clone(), item.0.tags());
-        Self { list: kind.list(), kind, name, scopes, tags, replaced_uri: None }
+        Self { kind, name, scopes, tags, replaced_uri: None }
     }
 
     /// The part that access decisions use.

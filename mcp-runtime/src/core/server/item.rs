@@ -123,21 +123,6 @@ pub(crate) struct RegisteredItem {
     pub(crate) gates: Arc<OnceLock<Option<Arc<Gates>>>>,
 }
 
-impl RegisteredItem {
-    /// The names of the types that its functions take from requests, where middleware puts them.
-    pub(crate) fn request_types(&self) -> Vec<&'static str> {
-        let ItemSource::Annotated(linked) = &self.source else { return Vec::new() };
-        let named = linked.0.named().into_iter().flat_map(|(_, takes)| takes);
-        let injects = linked.descriptor().injects.iter().copied().chain(named);
-        injects
-            .filter(|inject| {
-                self.requested.contains(&inject.target()) && !inject.is_provided_by_state(&self.state)
-            })
-            .map(|inject| inject.name())
-            .collect()
-    }
-}
-
 /// Where an item comes from.
 #[derive(Clone)]
 pub(crate) enum ItemSource {

@@ -33,8 +33,8 @@ pub use handle::ServerHandle;
 pub(crate) use identity::Identity;
 pub use item::AnnotatedItem;
 pub(crate) use item::{
-    Addition, Annotation, IntoAddition, IntoRuntimeItem, MadeItem, Named, RegisteredItem, RuntimeItem,
-    RuntimeKey, comparable_uri, impl_additions, named_functions,
+    Addition, Annotation, IntoAddition, IntoRuntimeItem, ItemSource, MadeItem, Named, RegisteredItem,
+    RuntimeItem, RuntimeKey, comparable_uri, impl_additions, named_functions,
 };
 pub(crate) use list_cache::{EncodedPage, List, PageCache, SealedCursor, page_of};
 pub(crate) use open_capabilities::{Capabilities, Capability, CompletionOfItem, Declared, Open};

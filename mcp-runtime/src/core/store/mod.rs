@@ -2,6 +2,8 @@
 //! operations with the same limits, and values in a shared store are sealed.
 
 mod caller_rate;
+#[cfg(any(feature = "events-webhook", feature = "shared", feature = "tasks"))]
+mod found;
 #[cfg(any(feature = "http", feature = "shared"))]
 mod memory_logs;
 mod memory_tables;

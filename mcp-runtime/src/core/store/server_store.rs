@@ -39,17 +39,6 @@ impl SealedStore {
         self.0.shared.is_some()
     }
 
-    /// The value of a key, and its version.
-    ///
-    /// # Errors
-    /// The store cannot be read, or has something there that the server has not sealed for it.
-    pub(crate) async fn find(&self, table: &Table, key: &str) -> Result<Found, StoreError> {
-        if let Some(shared) = &self.0.shared {
-            return shared.find(table, key).await;
-        }
-        Ok(self.0.memory.get(table, key).map_or(Found::Nothing, Found::Value))
-    }
-
     /// Puts a value, if its condition and the limits of the table allow that.
     ///
     /// # Errors
@@ -64,17 +53,5 @@ impl SealedStore {
             return shared.put(table, key, write).await;
         }
         Ok(self.0.memory.put(table, key, &write))
-    }
-
-    /// Removes a value, if there is one.
-    ///
-    /// # Errors
-    /// The store cannot be reached.
-    pub(crate) async fn remove(&self, table: &Table, key: &str) -> Result<(), StoreError> {
-        if let Some(shared) = &self.0.shared {
-            return shared.remove(table, key).await;
-        }
-        self.0.memory.remove(table, key);
-        Ok(())
     }
 }

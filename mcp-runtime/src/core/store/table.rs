@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::core::admission::{Owner, Quota};
+use crate::core::admission::Quota;
 
 /// A part of a store, with its limits. Expired values count no longer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,18 +36,6 @@ impl Table {
     #[must_use]
     pub fn max_bytes(&self) -> usize {
         self.bytes
-    }
-
-    /// How many values one owner may have.
-    #[must_use]
-    pub fn max_values_of(&self, owner: &str) -> usize {
-        self.value_quota().share_of(&Owner::from_text(owner.into()))
-    }
-
-    /// How many bytes the values of one owner may have.
-    #[must_use]
-    pub fn max_bytes_of(&self, owner: &str) -> usize {
-        self.byte_quota().share_of(&Owner::from_text(owner.into()))
     }
 
     pub(super) fn value_quota(&self) -> Quota {

@@ -64,7 +64,7 @@ impl fmt::Debug for ToolCall {
 ///     .handler(|call: ToolCall| async move { Ok::<_, ToolError>(call.arg::<String>("text")?.to_uppercase()) });
 /// assert_eq!(tool.name(), "shout");
 /// ```
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct ToolDef {
     pub(crate) spec: ToolSpec,
     pub(crate) handler: DynHandler<ToolCall>,
@@ -84,26 +84,16 @@ impl ToolDef {
     }
 }
 
-impl fmt::Debug for ToolDef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.spec.fmt(f)
-    }
-}
-
 /// Builds a [`ToolDef`](crate::tool::ToolDef); [`handler`](Self::handler) is the last step.
 #[derive(Debug, Clone, Default)]
 #[must_use = "a tool is complete with its handler"]
-pub struct ToolBuilder(ToolSpec);
+pub struct ToolBuilder(pub(crate) ToolSpec);
 
 impl_item_setters!(ToolBuilder, "tool");
 
 impl ToolBuilder {
     pub(crate) fn item_mut(&mut self) -> &mut ItemSpec {
         &mut self.0.item
-    }
-
-    pub(crate) fn spec_mut(&mut self) -> &mut ToolSpec {
-        &mut self.0
     }
 
     /// Sets `inputSchema` on the wire, in the dialect 2020-12. It must use keywords that are enforced, and its defaults

@@ -124,18 +124,7 @@ impl ToolEntry {
         Self::described(spec, def, this, state)
     }
 
-    /// The entry of a function with the arguments of a tool, which is of this kind.
-    pub(crate) fn of_kind(
-        noun: &'static str,
-        name: String,
-        def: &'static ToolDescriptor,
-        this: Option<Arc<dyn Any + Send + Sync>>,
-        state: Arc<Extensions>,
-    ) -> Result<Self, BuildError> {
-        Self::described(ToolSpec { noun: Some(noun), ..ToolSpec::new(name, def) }, def, this, state)
-    }
-
-    fn described(
+    pub(crate) fn described(
         spec: ToolSpec,
         def: &'static ToolDescriptor,
         this: Option<Arc<dyn Any + Send + Sync>>,

@@ -16,8 +16,8 @@ pub(crate) use output::Structured;
 pub(crate) use output::ToolResult;
 pub(crate) use output::write_tool_result;
 pub(crate) use schema::InputSchema;
+pub(crate) use schema::conforming_output;
 pub(crate) use schema::input_schema;
-pub(crate) use schema::published_output;
 pub use spec::Hints;
 #[cfg(feature = "tasks")]
 pub use spec::TaskMode;

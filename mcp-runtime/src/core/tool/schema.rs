@@ -278,16 +278,11 @@ fn add_string_type(property: &mut Value) {
     }
 }
 
-/// The schema of values that clients get, as they see it.
+/// The schema of values that clients get, as they see it, and the validator.
 ///
 /// # Errors
 /// A published default or example does not conform, or two fields have one name.
-pub(crate) fn published_output(schema: Schema, generator: SchemaGenerator) -> Result<Value, String> {
-    conforming_output(schema, generator).map(|(schema, _)| schema)
-}
-
-/// As [`published_output`], with the validator.
-fn conforming_output(
+pub(crate) fn conforming_output(
     schema: Schema,
     mut generator: SchemaGenerator,
 ) -> Result<(Value, Option<Validator>), String> {

@@ -17,6 +17,7 @@ use super::{
     Append, Appended, CallerRate, Condition, Found, LogPage, MemoryLogs, Rate, Received, SealedStore,
     StoreError, StoreFuture, Table, Value, Write, Written,
 };
+use crate::core::admission::Owner;
 
 /// The result of an operation of a store, which may have to wait for a network.
 pub type Stored<'a, T> = StoreFuture<'a, Result<T, Box<dyn std::error::Error + Send + Sync>>>;
@@ -244,5 +245,19 @@ impl Publisher {
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.messages.is_closed()
+    }
+}
+
+impl Table {
+    /// How many values one owner may have.
+    #[must_use]
+    pub fn max_values_of(&self, owner: &str) -> usize {
+        self.value_quota().share_of(&Owner::from_text(owner.into()))
+    }
+
+    /// How many bytes the values of one owner may have.
+    #[must_use]
+    pub fn max_bytes_of(&self, owner: &str) -> usize {
+        self.byte_quota().share_of(&Owner::from_text(owner.into()))
     }
 }

@@ -42,6 +42,46 @@ enum Asking {
     No,
 }
 
+impl Rate {
+    /// How often, in one [`period`](Self::period).
+    #[must_use]
+    pub fn times(self) -> u32 {
+        self.times
+    }
+
+    /// The time in which everything that was used comes back.
+    #[must_use]
+    pub fn period(self) -> Duration {
+        self.period
+    }
+
+    /// Takes some of what is left. `restored_in` is the time until everything that was used so far has come back; the
+    /// time that is returned includes what was taken.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use mcp_runtime::store::Rate;
+    ///
+    /// let rate = Rate::new(2, Duration::from_secs(60));
+    /// let restored_in = rate.take(2, Duration::ZERO)?;
+    /// assert_eq!(restored_in, Duration::from_secs(60));
+    /// // after 10 seconds
+    /// assert_eq!(rate.take(1, Duration::from_secs(50)), Err(Duration::from_secs(20)));
+    /// # Ok::<_, Duration>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Less is left; it suffices after the time that is returned.
+    pub fn take(self, times: u32, restored_in: Duration) -> Result<Duration, Duration> {
+        let restored_in = restored_in.saturating_add(self.interval().saturating_mul(times));
+        match restored_in.checked_sub(self.interval().saturating_mul(self.times)) {
+            None | Some(Duration::ZERO) => Ok(restored_in),
+            Some(wait) => Err(wait),
+        }
+    }
+}
+
 impl CallerRate {
     /// Counts one time of a caller, together with the replicas.
     pub(in crate::core::store) fn take_shared(

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::core::{
     admission::Owner,
-    crypto::{GENERATE, KeyRing, Seal},
+    crypto::{GENERATE, KeyRing, Seal, random_bytes},
     log_limit::{LogLimit, LogLine},
     store::server_store::StoreInner,
     sync::Mutex,
@@ -575,7 +575,7 @@ impl Sealing {
     /// Seals bytes, and what tells their format, for their place.
     fn seal(&self, place: &str, key: &str, version: u64, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
         let formatted = [&[self.format()][..], bytes].concat();
-        let sealed = self.seal.seal_bytes(&formatted, &bound(place, key, version));
+        let sealed = self.seal.seal_raw(random_bytes()?, &formatted, &bound(place, key, version));
         sealed.map_err(|_| "a value cannot be sealed".into())
     }
 

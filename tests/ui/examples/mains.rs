@@ -57,10 +57,11 @@ fn returns_result() -> mcp_runtime::Result<()> {
     mcp_runtime::server!().discover().run()
 }
 
-/// `run()` inside of `#[mcp_runtime::main]`.
+/// `run()` inside of `#[mcp_runtime::main]`, which is beside other attributes.
 #[mcp_runtime::main]
+#[allow(clippy::needless_return)]
 async fn inside_a_runtime() -> anyhow::Result<()> {
-    Ok(mcp_runtime::server!().discover().run()?)
+    return Ok(mcp_runtime::server!().discover().run()?);
 }
 
 fn main() -> ExitCode {

@@ -6,19 +6,24 @@
 mod aliases;
 mod cfg;
 mod converted;
+mod event_forms;
 mod instrument;
 mod lint_levels;
 mod macro_rules;
+mod marker_gives_way;
 mod places;
 mod raw_identifiers;
+mod task;
 
 fn main() {
     aliases::main();
     cfg::main();
     converted::main().expect("no error");
+    event_forms::main();
     instrument::main();
     lint_levels::main();
     macro_rules::main();
+    marker_gives_way::main();
     places::main();
     raw_identifiers::main();
 }

@@ -1,5 +1,4 @@
 //! Events in every form: with all options, in modules that shadow the prelude, and from `macro_rules!`.
-#![forbid(unsafe_code)]
 #![deny(warnings)]
 #![allow(clippy::ptr_arg)]
 
@@ -73,7 +72,7 @@ mod shadowed {
     }
 }
 
-fn main() {
+pub(crate) fn main() {
     let server = mcp_runtime::server!()
         .state(Mailbox(Vec::new()))
         .add(event::of::<MailReceived>())

@@ -1,6 +1,5 @@
 //! The type for `.tool::<name>()` gives way to modules, imports, types and crates of the function's name.
 #![deny(warnings)]
-#![forbid(unsafe_code)]
 
 use mcp_runtime::prelude::*;
 use tokio::time;
@@ -92,7 +91,7 @@ fn collect() -> String {
     ["a", "b"].into_iter().collect::<String>()
 }
 
-fn main() {
+pub(crate) fn main() {
     /// Inside a function.
     #[mcp_tool]
     fn local() -> u32 {
@@ -105,7 +104,7 @@ fn main() {
         .tool::<made>()
         .tool::<local>()
         .tool::<collect>()
-        .discover()
+        .discover_in(module_path!())
         .build();
     assert!(built.is_ok(), "{built:?}");
     let _ = (

@@ -1,7 +1,6 @@
 //! `task` in all its forms, with everything that is injected, under a module that takes the usual names.
 
 #![deny(warnings, missing_docs, clippy::all)]
-#![forbid(unsafe_code)]
 
 use mcp_runtime::{FromContext, prelude::*};
 
@@ -87,5 +86,3 @@ mod taken {
     #[mcp_runtime::mcp_tool(task)]
     async fn waiting() {}
 }
-
-fn main() {}

@@ -2,7 +2,6 @@
 
 mod oidc_provider;
 mod servers;
-mod table;
 mod webhooks;
 
 use std::{

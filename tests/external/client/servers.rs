@@ -1,15 +1,22 @@
-//! Servers of other people, as child processes: the official ones from npm and PyPI.
+//! Servers of other people: the official ones from npm and PyPI.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    net::TcpStream,
+    process::{Command, Stdio},
+};
 
-use mcp_external_tests::{package, skip};
+use mcp_external_tests::{package, replicas::free_addresses, skip};
 use mcp_runtime::{
     Revision,
     client::{CallResult, Client},
 };
 use serde_json::{Value, json};
 
-use mcp_tests::support::within;
+use mcp_tests::{
+    programs::child,
+    support::{soon, within},
+};
 
 const NPM: &str = r#"{
   "private": true,
@@ -63,6 +70,30 @@ async fn the_official_typescript_servers_are_used_over_stdio() {
     assert!(content.contains("package.json"), "{listed:?}");
     let graph = call(&line("server-memory", ""), legacy, "read_graph", json!({})).await;
     assert_eq!(graph.structured::<Members>().unwrap()["entities"], json!([]), "{graph:?}");
+}
+
+#[tokio::test]
+async fn the_official_typescript_server_is_used_over_http_and_http_sse() {
+    let installed = tokio::task::spawn_blocking(|| Ok((package::npm(NPM)?, package::node(20)?)));
+    let (packages, node) = match installed.await.unwrap() {
+        Ok(installed) => installed,
+        Err(missing) => return skip("the client with a TypeScript server over HTTP", &missing),
+    };
+    let script = packages.join("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+    for (way, path) in [("streamableHttp", "mcp"), ("sse", "sse")] {
+        let [address] = free_addresses();
+        let mut command = Command::new(&node);
+        command.arg(&script).arg(way).env("PORT", address.port().to_string());
+        let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let _process = child::Guard(process.expect("it starts"));
+        assert!(soon(|| TcpStream::connect(address).is_ok()).await, "it does not listen");
+        let builder = if way == "sse" { Client::builder().http_sse() } else { Client::builder() };
+        let client = within(builder.connect(format!("http://{address}/{path}"))).await.unwrap();
+        let said = within(client.call("echo", json!({ "message": "tea" })).into_future()).await.unwrap();
+        assert_eq!(said.text(), "Echo: tea", "{way}");
+        assert!(!client.resources().await.unwrap().is_empty() && !client.prompts().await.unwrap().is_empty());
+        within(client.close()).await;
+    }
 }
 
 #[tokio::test]

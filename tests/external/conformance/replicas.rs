@@ -14,7 +14,7 @@ use mcp_tests::{
 
 use crate::{
     passes,
-    suite::{self, Set, Suite},
+    suite::{self, Suite},
 };
 
 /// The `everything` example three times, on a Redis.
@@ -31,7 +31,9 @@ fn cluster() -> Result<Cluster, mcp_external_tests::Missing> {
     Ok(Cluster { replicas, redis })
 }
 
-fn conform(set: &Set) {
+#[test]
+fn replicas_behind_nginx_pass_every_scenario() {
+    let set = &suite::ALL;
     let started = Suite::install().and_then(|suite| {
         let cluster = cluster()?;
         let [at] = free_addresses();
@@ -45,21 +47,4 @@ fn conform(set: &Set) {
     passes(&suite, set, &nginx.url());
     let lasting: Vec<_> = cluster.redis.keys().into_iter().filter(|(_, expires)| *expires == -1).collect();
     assert!(lasting.is_empty(), "{lasting:?}");
-}
-
-#[test]
-#[ignore = "it takes a minute, and another test runs all scenarios"]
-fn replicas_behind_nginx_meet_the_requirements_of_2025_11_25() {
-    conform(&suite::REQUIREMENTS_2025_11_25);
-}
-
-#[test]
-#[ignore = "it takes a minute, and another test runs all scenarios"]
-fn replicas_behind_nginx_meet_the_requirements_of_2026_07_28() {
-    conform(&suite::REQUIREMENTS_2026_07_28);
-}
-
-#[test]
-fn replicas_behind_nginx_pass_every_scenario() {
-    conform(&suite::ALL);
 }

@@ -34,8 +34,6 @@ pub(crate) fn tree() -> PathBuf {
 }
 
 pub(crate) fn steps(sdk: Sdk, mode: Mode) -> Vec<Step> {
-    let items = json!([{ "line": 4, "text": "pub fn add(a: u32, b: u32) -> u32" }]);
-    let empty: String = (0..EMPTY).map(|number| format!("  {number:04}\n")).collect();
     let found = json!({
         "hits": [{ "path": "src/lib.rs", "line": 4, "text": "pub fn add(a: u32, b: u32) -> u32 {" }],
         "files": EMPTY + 3,
@@ -55,50 +53,10 @@ pub(crate) fn steps(sdk: Sdk, mode: Mode) -> Vec<Step> {
                 ],
             }),
         ),
-        Step::result(
-            json!({ "op": "call", "name": "search", "arguments": { "pattern": "", "limit": 5000, "includes": [] } }),
-            &json!({
-                "content": [{ "type": "text", "text": { "$contains": ["pattern", "limit: 5000", "`include`"] } }],
-                "isError": true,
-            }),
-        ),
-        Step::result(
-            json!({ "op": "call", "name": "outline", "arguments": { "path": "src/lib.rs" } }),
-            &json!({
-                "content": [{ "type": "text", "text": { "$json": items } }],
-                "structuredContent": natural_or_wrapped(mode, &items),
-            }),
-        ),
-        Step::result(
-            json!({ "op": "call", "name": "outline", "arguments": { "path": "../secret.rs" } }),
-            &json!({ "content": [{ "text": { "$contains": ["`../secret.rs`"] } }], "isError": true }),
-        ),
         Step::error(json!({ "op": "call", "name": "serch", "arguments": {} }), -32602, &Value::Null),
-        Step::result(
-            json!({ "op": "resources" }),
-            &json!({ "resources": [{ "uri": "repo:///", "name": "tree", "title": "Files" }] }),
-        ),
         Step::result(
             json!({ "op": "templates" }),
             &json!({ "resourceTemplates": [{ "uriTemplate": "repo:///{+path}", "name": "file" }] }),
-        ),
-        Step::result(
-            json!({ "op": "read", "uri": "repo:///" }),
-            &json!({
-                "contents": [{
-                    "uri": "repo:///",
-                    "mimeType": "text/plain",
-                    "text": format!("README.md\nempty/\n{empty}logo.png\nsrc/\n  lib.rs\n"),
-                }],
-            }),
-        ),
-        Step::result(
-            json!({ "op": "read", "uri": "repo:///src/lib.rs" }),
-            &json!({ "contents": [{ "uri": "repo:///src/lib.rs", "mimeType": "text/x-rust", "text": LIB }] }),
-        ),
-        Step::result(
-            json!({ "op": "read", "uri": "repo:///logo.png" }),
-            &json!({ "contents": [{ "uri": "repo:///logo.png", "mimeType": "image/png", "blob": "AFBORw==" }] }),
         ),
         Step::not_found(sdk, mode, "repo:///secret.txt"),
         Step::result(
@@ -112,20 +70,6 @@ pub(crate) fn steps(sdk: Sdk, mode: Mode) -> Vec<Step> {
                     ],
                 }],
             }),
-        ),
-        Step::result(
-            json!({ "op": "prompt", "name": "explain", "arguments": { "path": "src/lib.rs", "audience": "reviewer" } }),
-            &json!({
-                "messages": [
-                    { "role": "user", "content": { "type": "resource", "resource": { "uri": "repo:///src/lib.rs", "text": LIB } } },
-                    { "role": "user", "content": { "type": "text", "text": { "$contains": ["`src/lib.rs`", "wrong"] } } },
-                ],
-            }),
-        ),
-        Step::error(
-            json!({ "op": "prompt", "name": "explain", "arguments": { "path": "README.md", "audience": "robots" } }),
-            -32602,
-            &Value::Null,
         ),
         Step::result(
             json!({ "op": "complete", "prompt": "explain", "argument": { "name": "audience", "value": "R" } }),

@@ -81,13 +81,3 @@ fn typescript_keeps_its_session_while_the_server_is_replaced() {
     swap(Sdk::TypeScript, Mode::Legacy, 5);
     swap(Sdk::TypeScript, Mode::Pinned, 5);
 }
-
-#[test]
-#[ignore = "400 replacements take minutes: cargo test -p mcp-external-tests --test external -- --ignored a_hundred"]
-fn a_hundred_replacements_lose_no_session() {
-    for sdk in [Sdk::Python, Sdk::TypeScript] {
-        for mode in [Mode::Legacy, Mode::Pinned] {
-            swap(sdk, mode, 100);
-        }
-    }
-}

@@ -4,8 +4,7 @@
 //! lost. The table of what became of the requests is written to the terminal.
 //!
 //! The clients are those of the official SDKs and of this crate, both eras, and one that sends each retry four times at
-//! once. The test of each alone takes ten minutes, or as many seconds as `CLIENTS_SECONDS` says:
-//! `cargo test -p mcp-external-tests --test external redis::killed -- --ignored --test-threads 1`.
+//! once. `CLIENTS_SECONDS=600` lets them go on for longer than half a minute.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -676,12 +675,6 @@ fn requests_end_in_their_result_or_in_an_error_when_the_store_has_forgotten_ever
     while_the_store_stops(&[], Trouble::Forgotten);
 }
 
-#[test]
-#[ignore = "it takes three minutes"]
-fn requests_while_the_store_stops_for_5_30_and_90_seconds() {
-    while_the_store_stops(&[5, 30, 90], Trouble::Away);
-}
-
 /// Sends requests by a client of this crate over HTTP+SSE until the time is over.
 async fn ours_over_http_sse(at: SocketAddr, end: Instant) -> Report {
     let counter = Counter::default();
@@ -726,12 +719,6 @@ fn clients_of_http_sse_are_served_by_the_replica_of_their_address() {
     }
 }
 
-/// How long the long tests last.
-fn long() -> Duration {
-    let seconds = std::env::var("CLIENTS_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
-    Duration::from_secs(seconds.unwrap_or(600))
-}
-
 #[test]
 fn requests_end_in_their_result_or_in_an_error_while_replicas_are_killed() {
     let scripts = Script::python().and_then(|python| Ok((python, Script::typescript()?)));
@@ -744,29 +731,6 @@ fn requests_end_in_their_result_or_in_an_error_while_replicas_are_killed() {
         ("TypeScript SDK", script(typescript)),
         ("client of this crate", client()),
     ];
-    while_replicas_are_killed(Duration::from_secs(30), clients);
-}
-
-#[test]
-#[ignore = "it takes ten minutes"]
-fn requests_of_the_python_sdk_while_replicas_are_killed() {
-    match Script::python() {
-        Ok(python) => while_replicas_are_killed(long(), vec![("Python SDK", script(python))]),
-        Err(missing) => skip("requests of the Python SDK", &missing),
-    }
-}
-
-#[test]
-#[ignore = "it takes ten minutes"]
-fn requests_of_the_typescript_sdk_while_replicas_are_killed() {
-    match Script::typescript() {
-        Ok(typescript) => while_replicas_are_killed(long(), vec![("TypeScript SDK", script(typescript))]),
-        Err(missing) => skip("requests of the TypeScript SDK", &missing),
-    }
-}
-
-#[test]
-#[ignore = "it takes ten minutes"]
-fn requests_of_the_client_of_this_crate_while_replicas_are_killed() {
-    while_replicas_are_killed(long(), vec![("client of this crate", client())]);
+    let seconds = std::env::var("CLIENTS_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
+    while_replicas_are_killed(Duration::from_secs(seconds.unwrap_or(30)), clients);
 }

@@ -1,6 +1,7 @@
 //! Helpers that compare replies as exact JSON, and read the log.
 
 use std::{
+    collections::BTreeMap,
     fmt::{self, Write as _},
     io,
     sync::{Arc, Mutex, PoisonError},
@@ -12,6 +13,8 @@ use mcp_runtime::{
     testing::{Reply, TestServer},
 };
 use mcp_tests::support::soon;
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 use serde_json::Value;
 use tracing::{Event, Subscriber, field::Field, subscriber::DefaultGuard};
 use tracing_subscriber::{Layer, layer, layer::SubscriberExt as _};
@@ -182,4 +185,47 @@ impl io::Write for PrintedText {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// What this thread's spans are exported to.
+pub(crate) struct Exported {
+    pub(crate) exporter: InMemorySpanExporter,
+    _provider: SdkTracerProvider,
+    _subscribed: DefaultGuard,
+    /// With a single dispatcher, `tracing` would ask the threads of other tests, which have none.
+    _other: tracing::Dispatch,
+}
+
+impl Exported {
+    pub(crate) fn capture() -> Self {
+        let exporter = InMemorySpanExporter::default();
+        let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
+        let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
+        let other = tracing::Dispatch::new(tracing_subscriber::registry());
+        let subscriber = tracing_subscriber::registry().with(layer);
+        let subscribed = tracing::subscriber::set_default(subscriber);
+        Self { exporter, _provider: provider, _subscribed: subscribed, _other: other }
+    }
+
+    /// The spans of requests since the last call of this, in the order in which they ended.
+    pub(crate) fn take(&self) -> Vec<SpanData> {
+        let mut spans = self.exporter.get_finished_spans().unwrap();
+        self.exporter.reset();
+        spans.retain(|span| span.attributes.iter().any(|a| a.key.as_str() == "mcp.method.name"));
+        spans
+    }
+
+    #[track_caller]
+    pub(crate) fn only(&self) -> SpanData {
+        let mut spans = self.take();
+        assert_eq!(spans.len(), 1, "{spans:?}");
+        spans.remove(0)
+    }
+}
+
+/// The samples of a metric: labels and value.
+pub(crate) fn samples(text: &str, metric: &str) -> BTreeMap<String, String> {
+    let of_metric = text.lines().filter_map(|line| line.strip_prefix(metric));
+    let samples = of_metric.filter_map(|rest| rest.rsplit_once(' '));
+    samples.map(|(labels, value)| (labels.to_owned(), value.to_owned())).collect()
 }

@@ -23,6 +23,22 @@ pub(crate) async fn legacy(revision: &str) -> LineConnection {
     server
 }
 
+/// A process that writes to a pipe or to a socket, as hosts give it, which the test reads when it wants to.
+#[cfg(unix)]
+pub(crate) fn unread(mut command: Command, socket: bool) -> LineConnection {
+    if socket {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair");
+        ours.set_nonblocking(true).expect("a socket");
+        command.stdout(std::os::fd::OwnedFd::from(theirs));
+        LineConnection::spawn_with(&mut command, tokio::net::UnixStream::from_std(ours).expect("a socket"))
+    } else {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        command.stdout(std::os::fd::OwnedFd::from(writer));
+        let reader = tokio::net::unix::pipe::Receiver::from_owned_fd(reader.into()).expect("a pipe");
+        LineConnection::spawn_with(&mut command, reader)
+    }
+}
+
 /// Calls `count` until its text contains `what`.
 pub(crate) async fn until_counted(server: &mut LineConnection, what: &str) {
     let start = Instant::now();

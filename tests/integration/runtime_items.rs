@@ -7,7 +7,6 @@ use mcp_runtime::{
     resource::{ResourceBuilder, ResourceCall, ResourceDef},
     tool::ToolBuilder,
 };
-use tokio::sync::Semaphore;
 
 use crate::prelude::*;
 
@@ -216,31 +215,24 @@ async fn a_panic_of_a_handler_fails_only_its_request() {
     server.read("calm://one").await.expect_text("contents");
 }
 
-/// Calls that run, and the permits that let them end.
-struct Running(AtomicUsize, Semaphore);
-
 #[mcp_tool(max_concurrency = 1)]
-async fn one_at_a_time(running: &Running) {
-    running.0.fetch_add(1, Ordering::SeqCst);
-    running.1.acquire().await.unwrap().forget();
+async fn one_at_a_time(gate: &Gate) {
+    gate.pass().await;
 }
 
 #[tokio::test]
 async fn an_update_keeps_the_permits_of_other_tools() {
-    let running = Arc::new(Running(AtomicUsize::new(0), Semaphore::new(0)));
-    let made = running.clone();
+    let gate = Gate::default();
+    let made = gate.clone();
     let made = ToolDef::builder("made").max_concurrency(1).handler(move |_: ToolCall| {
-        let running = made.clone();
-        async move {
-            running.0.fetch_add(1, Ordering::SeqCst);
-            running.1.acquire().await.unwrap().forget();
-        }
+        let gate = made.clone();
+        async move { gate.pass().await }
     });
-    let built = mcp_runtime::server!().tool::<one_at_a_time>().add(made).state(running.clone());
+    let built = mcp_runtime::server!().tool::<one_at_a_time>().add(made).state(gate.clone());
     let built = built.build().expect("a server");
     let (handle, server) = (built.handle(), TestServer::of(&built));
     let update = async {
-        assert!(soon(|| running.0.load(Ordering::SeqCst) == 2).await);
+        gate.until_entered(2).await;
         handle.add(prompt("other", &[])).unwrap();
         // these are polled after the update, and wait for the permits of the first calls
         let late =
@@ -249,8 +241,8 @@ async fn an_update_keeps_the_permits_of_other_tools() {
             for _ in 0..20 {
                 tokio::task::yield_now().await;
             }
-            assert_eq!(running.0.load(Ordering::SeqCst), 2);
-            running.1.add_permits(4);
+            assert_eq!(gate.entered(), 2);
+            gate.open(4);
         };
         tokio::join!(late, released)
     };
@@ -259,7 +251,7 @@ async fn an_update_keeps_the_permits_of_other_tools() {
     for reply in [annotated, made, late.0, late.1] {
         reply.expect_ok();
     }
-    assert_eq!(running.0.load(Ordering::SeqCst), 4);
+    assert_eq!(gate.entered(), 4);
 }
 
 #[tokio::test]

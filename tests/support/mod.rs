@@ -7,6 +7,7 @@
 mod client;
 mod events;
 mod folder;
+mod gate;
 mod http;
 mod http_sse;
 mod issuer;
@@ -24,6 +25,7 @@ use tokio::task::JoinHandle;
 pub use client::{Answers, Client, Exchange, Transport};
 pub use events::{Event, EventStream, events, messages};
 pub use folder::TestFolder;
+pub use gate::{Gate, Inside};
 pub use http::{HttpConnection, HttpRequest, HttpResponse};
 pub use http_sse::HttpSse;
 pub use issuer::{Issuer, TestKey, unix_now, unsigned};
@@ -56,6 +58,11 @@ pub async fn soon(mut what: impl FnMut() -> bool) -> bool {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     false
+}
+
+/// Waits until a condition is true; fails the test if it never is.
+pub async fn until(what: impl FnMut() -> bool) {
+    assert!(soon(what).await, "it never comes to that");
 }
 
 /// Spawns a task. All futures with the same output share the code of a task, which is large.

@@ -1,7 +1,7 @@
 //! JSON-RPC batches: part of 2025-03-26 and of no other revision.
 
 use super::{
-    fixture::{Probe, builder, plain},
+    fixture::{builder, plain},
     legacy::session,
 };
 use crate::prelude::*;
@@ -16,13 +16,13 @@ fn echo_call(id: u32) -> Value {
 
 #[tokio::test]
 async fn a_batch_is_answered_with_one_array() {
-    let probe = Probe::default();
-    let server = HttpServer::start(builder(&probe)).await;
+    let gate = Gate::default();
+    let server = HttpServer::start(builder(&gate)).await;
     let id = session(&server, "2025-03-26").await;
     let send = |body: Value| HttpRequest::post(body.to_string()).session(&id);
     let note = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     let body = json!([echo_call(1), note, echo(2, &json!({"name": "hold"})), {"jsonrpc": "2.0", "id": 3}, echo_call(4)]);
-    probe.release(1);
+    gate.open(1);
     let reply = send(body).send(server.address).await.json();
     let replies = reply.as_array().expect("an array");
     assert_eq!(

@@ -1,6 +1,6 @@
 //! Which responses are JSON and which are event streams.
 
-use super::fixture::{Probe, builder, plain};
+use super::fixture::{builder, plain};
 use crate::prelude::*;
 
 fn call(name: &str, token: Option<Value>) -> HttpRequest {
@@ -31,15 +31,15 @@ async fn a_response_is_json_unless_a_notification_precedes_it() {
 
 #[tokio::test]
 async fn events_are_sent_while_the_call_is_running() {
-    let probe = Probe::default();
-    let server = HttpServer::start(builder(&probe)).await;
+    let gate = Gate::default();
+    let server = HttpServer::start(builder(&gate)).await;
     let mut wire = HttpConnection::open(server.address).await;
     wire.send(&call("hold", Some(json!("x")))).await;
     assert_eq!(wire.head().await.header("content-type"), Some("text/event-stream"));
     let first = wire.chunk().await.expect("an event");
     assert_eq!(progress(&messages(std::str::from_utf8(&first).expect("UTF-8"))), [(json!("x"), 1.0)]);
-    probe.entered(1).await;
-    probe.release(1);
+    gate.more_entered(1).await;
+    gate.open(1);
     let last = wire.chunk().await.expect("an event");
     assert_eq!(text_of(&messages(std::str::from_utf8(&last).expect("UTF-8"))[0]), "let go");
     assert!(wire.chunk().await.is_none());

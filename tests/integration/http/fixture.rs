@@ -1,7 +1,5 @@
 //! The server of the HTTP tests.
 
-use tokio::sync::{Notify, Semaphore};
-
 use crate::prelude::*;
 
 /// Echoes its argument
@@ -30,16 +28,9 @@ fn burst(ctx: &Context) -> &'static str {
 
 /// Runs until it is released
 #[mcp_tool]
-async fn hold(probe: &Probe, ctx: &Context) -> String {
-    let mut end = End { probe: probe.clone(), finished: false };
-    probe.0.entered.add_permits(1);
+async fn hold(gate: &Gate, ctx: &Context) -> &'static str {
     ctx.progress(1.0).send();
-    match probe.0.release.acquire().await {
-        Ok(permit) => permit.forget(),
-        Err(_) => return "closed".into(),
-    }
-    end.finished = true;
-    "let go".into()
+    gate.pass().await
 }
 
 /// Takes arguments that are mirrored in headers
@@ -72,76 +63,12 @@ fn greet(name: String) -> String {
     format!("Greet {name}.")
 }
 
-/// Counts the calls of `hold`.
-#[derive(Clone, Default)]
-pub(super) struct Probe(pub(super) Arc<Seen>);
-
-pub(super) struct Seen {
-    pub(super) entered: Semaphore,
-    pub(super) release: Semaphore,
-    dropped: AtomicUsize,
-    finished: AtomicUsize,
-    ended: Notify,
-}
-
-impl Default for Seen {
-    fn default() -> Self {
-        let (entered, release) = (Semaphore::new(0), Semaphore::new(0));
-        Self {
-            entered,
-            release,
-            dropped: AtomicUsize::new(0),
-            finished: AtomicUsize::new(0),
-            ended: Notify::new(),
-        }
-    }
-}
-
-struct End {
-    probe: Probe,
-    finished: bool,
-}
-
-impl Drop for End {
-    fn drop(&mut self) {
-        let seen = &self.probe.0;
-        (if self.finished { &seen.finished } else { &seen.dropped }).fetch_add(1, Ordering::SeqCst);
-        seen.ended.notify_waiters();
-    }
-}
-
-impl Probe {
-    /// Waits until `calls` more calls have entered.
-    pub(super) async fn entered(&self, calls: u32) {
-        self.0.entered.acquire_many(calls).await.expect("open").forget();
-    }
-
-    pub(super) fn release(&self, calls: usize) {
-        self.0.release.add_permits(calls);
-    }
-
-    /// Waits until `dropped` calls have been dropped and `finished` have returned.
-    pub(super) async fn ended(&self, dropped: usize, finished: usize) {
-        loop {
-            let notified = self.0.ended.notified();
-            tokio::pin!(notified);
-            notified.as_mut().enable();
-            let now = (self.0.dropped.load(Ordering::SeqCst), self.0.finished.load(Ordering::SeqCst));
-            assert!(now.0 <= dropped && now.1 <= finished, "dropped and finished: {now:?}");
-            if now == (dropped, finished) {
-                return;
-            }
-            notified.await;
-        }
-    }
-}
-
 /// A builder with all of the above.
-pub(super) fn builder(probe: &Probe) -> ServerBuilder {
-    Server::builder("http-test", "1.0.0").discover_in(module_path!()).state(probe.clone())
+pub(super) fn builder(gate: &Gate) -> ServerBuilder {
+    Server::builder("http-test", "1.0.0").discover_in(module_path!()).state(gate.clone())
 }
 
 /// The server that most tests use.
 pub(super) async fn plain() -> HttpServer {
-    HttpServer::start(builder(&Probe::default())).await
+    HttpServer::start(builder(&Gate::default())).await
 }

@@ -1,6 +1,6 @@
 //! Requests that are refused before their message is parsed.
 
-use super::fixture::{Probe, builder, plain};
+use super::fixture::{builder, plain};
 use crate::prelude::*;
 
 fn echo() -> HttpRequest {
@@ -52,7 +52,7 @@ async fn foreign_hosts_and_foreign_origins_are_refused() {
 
 #[tokio::test]
 async fn allow_lists_allow_only_what_they_name() {
-    let listed = builder(&Probe::default())
+    let listed = builder(&Gate::default())
         .http(|http| http.allowed_hosts(["mcp.example"]).allowed_origins(["null", "https://app.example"]));
     let server = HttpServer::start(listed).await;
     let status = async |host: &str, origin: &str| {
@@ -62,7 +62,7 @@ async fn allow_lists_allow_only_what_they_name() {
     assert_eq!(status("mcp.example", "https://app.example").await, 200);
     assert_eq!(status("mcp.example", "https://app.example.evil.example").await, 403);
     assert_eq!(status("localhost", "null").await, 403);
-    let any = HttpServer::start(builder(&Probe::default()).http(|http| http.any_host())).await;
+    let any = HttpServer::start(builder(&Gate::default()).http(|http| http.any_host())).await;
     assert_eq!(echo().with("Host", "anything.example").send(any.address).await.status, 200);
     let page = echo().with("Host", "anything.example").header("Origin", "https://anything.example");
     assert_eq!(page.send(any.address).await.status, 403);
@@ -71,7 +71,7 @@ async fn allow_lists_allow_only_what_they_name() {
 #[tokio::test]
 async fn local_pages_are_admitted_only_to_local_hosts() {
     for any_host in [false, true] {
-        let public = builder(&Probe::default()).http(|http| match any_host {
+        let public = builder(&Gate::default()).http(|http| match any_host {
             true => http.any_host(),
             false => http.allowed_hosts(["mcp.example", "localhost"]),
         });
@@ -87,7 +87,7 @@ async fn local_pages_are_admitted_only_to_local_hosts() {
         }
     }
     // unless it is listed
-    let listed = builder(&Probe::default())
+    let listed = builder(&Gate::default())
         .http(|http| http.allowed_hosts(["mcp.example"]).allowed_origins(["http://localhost:3000"]));
     let server = HttpServer::start(listed).await;
     let request = echo().with("Host", "mcp.example").header("Origin", "http://localhost:3000");
@@ -116,7 +116,7 @@ async fn a_public_address_needs_allowed_hosts() {
         let listener = tokio::net::TcpListener::bind("0.0.0.0:0").await.expect("a port");
         builder.build().expect("a server").serve_http_until(listener, async {}).await
     };
-    let plain = || builder(&Probe::default());
+    let plain = || builder(&Gate::default());
     let error = start(plain()).await.expect_err("refused").to_string();
     assert!(error.contains("`.http(|http| http.allowed_hosts([..]))`"), "{error}");
     assert!(start(plain().http(|http| http.allowed_origins(["https://app.example"]))).await.is_err());
@@ -126,7 +126,7 @@ async fn a_public_address_needs_allowed_hosts() {
 
 #[tokio::test]
 async fn options_that_could_never_match_are_build_errors() {
-    let plain = || builder(&Probe::default());
+    let plain = || builder(&Gate::default());
     for (builder, named) in [
         (
             plain().http(|http| http.allowed_hosts(["https://mcp.example"])),
@@ -222,7 +222,7 @@ fn may_close(status: u16) -> bool {
 
 #[tokio::test]
 async fn a_body_over_the_limit_is_refused_in_any_encoding() {
-    let server = HttpServer::start(builder(&Probe::default()).http(|http| http.max_body(10_000))).await;
+    let server = HttpServer::start(builder(&Gate::default()).http(|http| http.max_body(10_000))).await;
     let body = |size: usize| {
         let message = "x".repeat(size);
         HttpRequest::modern(1, "tools/call", json!({"name": "echo", "arguments": {"message": message}}))
@@ -250,17 +250,17 @@ async fn a_body_over_the_limit_is_refused_in_any_encoding() {
 
 #[tokio::test]
 async fn requests_over_the_concurrency_limit_are_refused() {
-    let probe = Probe::default();
+    let gate = Gate::default();
     // of which one client may use half
-    let server = HttpServer::start(builder(&probe).http(|http| http.max_requests(4))).await;
+    let server = HttpServer::start(builder(&gate).http(|http| http.max_requests(4))).await;
     let hold = || HttpRequest::modern(1, "tools/call", json!({"name": "hold"}));
     let at = server.address;
     let held: Vec<_> = (0..2).map(|_| spawn(async move { hold().send(at).await })).collect();
-    probe.entered(2).await;
+    gate.more_entered(2).await;
     let reply = echo().send(at).await;
     assert_eq!((reply.status, reply.code(), &reply.json()["id"]), (503, -32603, &json!(1)));
     assert!(reply.header("retry-after").is_some());
-    probe.release(2);
+    gate.open(2);
     for held in held {
         assert_eq!(text_of(&held.await.expect("no panic").json()), "let go");
     }

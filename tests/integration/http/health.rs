@@ -2,7 +2,7 @@
 
 use axum::Router;
 
-use super::fixture::{Probe, builder};
+use super::fixture::builder;
 use crate::prelude::*;
 
 /// A probe as kubelet sends it: it names the address of a pod.
@@ -16,7 +16,7 @@ fn call(name: &str) -> HttpRequest {
 
 #[tokio::test]
 async fn probes_are_answered_for_any_host_and_any_client() {
-    let builder = builder(&Probe::default()).http(|http| {
+    let builder = builder(&Gate::default()).http(|http| {
         http.allowed_hosts(["mcp.example.com"])
             .caller(|parts| parts.headers.get("x-user").map(|_| Principal::new("test", "ada")))
     });
@@ -38,12 +38,12 @@ async fn probes_are_answered_for_any_host_and_any_client() {
 #[tokio::test]
 async fn probes_have_the_paths_that_are_set_or_none() {
     within(async {
-        let elsewhere = builder(&Probe::default()).http(|http| http.health_paths("/live", "/ready"));
+        let elsewhere = builder(&Gate::default()).http(|http| http.health_paths("/live", "/ready"));
         let server = HttpServer::start(elsewhere).await;
         for (path, status) in [("/live", 200), ("/ready", 200), ("/healthz", 404), ("/readyz", 404)] {
             assert_eq!(probe(path).send(server.address).await.status, status, "{path}");
         }
-        let server = HttpServer::start(builder(&Probe::default()).http(|http| http.without_health())).await;
+        let server = HttpServer::start(builder(&Gate::default()).http(|http| http.without_health())).await;
         assert_eq!(probe("/healthz").send(server.address).await.status, 404);
     })
     .await;
@@ -56,7 +56,7 @@ async fn probes_have_the_paths_that_are_set_or_none() {
 
 #[tokio::test]
 async fn a_router_has_the_paths_of_probes_and_a_service_does_not() {
-    let build = || builder(&Probe::default()).build().expect("a server");
+    let build = || builder(&Gate::default()).build().expect("a server");
     let at = serve_router(build().into_router().expect("a router")).await;
     assert_eq!(probe("/readyz").send(at).await.text(), "ready\n");
     let service = build().into_service().expect("a service");
@@ -67,7 +67,7 @@ async fn a_router_has_the_paths_of_probes_and_a_service_does_not() {
     assert_eq!(probe("/readyz").send(routed).await.status, 503);
     assert_eq!(probe("/healthz").send(routed).await.status, 200);
     // an application with probes of its own
-    let own = builder(&Probe::default()).http(|http| http.without_health()).build().expect("a server");
+    let own = builder(&Gate::default()).http(|http| http.without_health()).build().expect("a server");
     let app = Router::new().route("/healthz", axum::routing::get(async || "mine"));
     let at = serve_router(app.merge(own.into_router().expect("a router"))).await;
     assert_eq!(probe("/healthz").send(at).await.text(), "mine");
@@ -77,7 +77,7 @@ async fn a_router_has_the_paths_of_probes_and_a_service_does_not() {
 async fn a_server_is_ready_while_all_of_its_checks_pass() {
     let (connected, checked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let (database, count) = (connected.clone(), checked.clone());
-    let builder = builder(&Probe::default()).http(|http| {
+    let builder = builder(&Gate::default()).http(|http| {
         http.readiness("cache", async || true).readiness("database", move || {
             count.fetch_add(1, Ordering::SeqCst);
             let database = database.clone();
@@ -109,8 +109,8 @@ async fn a_server_is_ready_while_all_of_its_checks_pass() {
 
 #[tokio::test]
 async fn a_check_that_hangs_or_panics_means_not_ready_and_nothing_worse() {
-    let hangs = builder(&Probe::default()).http(|http| http.readiness("hangs", std::future::pending::<bool>));
-    let panics = builder(&Probe::default())
+    let hangs = builder(&Gate::default()).http(|http| http.readiness("hangs", std::future::pending::<bool>));
+    let panics = builder(&Gate::default())
         .http(|http| http.readiness("panics", async || panic!("the database is on fire")));
     for builder in [hangs, panics] {
         let server = HttpServer::start(builder).await;
@@ -121,7 +121,7 @@ async fn a_check_that_hangs_or_panics_means_not_ready_and_nothing_worse() {
 
 #[tokio::test]
 async fn a_server_that_is_told_to_stop_is_not_ready_at_once_and_serves_on_for_the_delay() {
-    let builder = builder(&Probe::default()).http(|http| http.shutdown_delay(Duration::from_secs(1)));
+    let builder = builder(&Gate::default()).http(|http| http.shutdown_delay(Duration::from_secs(1)));
     let mut server = HttpServer::start(builder).await;
     let at = server.address;
     assert_eq!(probe("/readyz").send(at).await.status, 200);

@@ -1,6 +1,6 @@
 //! Legacy revisions over HTTP: sessions, version negotiation, cancellation.
 
-use super::fixture::{Probe, builder, plain};
+use super::fixture::{builder, plain};
 use crate::prelude::*;
 
 /// Starts a session.
@@ -140,7 +140,7 @@ async fn legacy_requests_need_a_valid_session() {
 #[tokio::test]
 async fn sessions_survive_restarts_with_the_same_key_but_expire() {
     let start = |key: u8, lifetime: u64| {
-        let builder = builder(&Probe::default()).stores(|stores| stores.keys([server_key(key)]));
+        let builder = builder(&Gate::default()).stores(|stores| stores.keys([server_key(key)]));
         HttpServer::start(builder.http(|http| http.session_lifetime(Duration::from_secs(lifetime))))
     };
     let (one, two, other) = (start(1, 60).await, start(1, 60).await, start(2, 60).await);
@@ -155,7 +155,7 @@ async fn sessions_survive_restarts_with_the_same_key_but_expire() {
 
 #[tokio::test]
 async fn sessions_belong_to_their_caller() {
-    let builder = builder(&Probe::default()).http(|http| http.caller(x_user));
+    let builder = builder(&Gate::default()).http(|http| http.caller(x_user));
     let server = HttpServer::start(builder).await;
     let reply = HttpRequest::initialize("2025-11-25").header("X-User", "ada").send(server.address).await;
     let id = reply.session();
@@ -173,8 +173,8 @@ async fn sessions_belong_to_their_caller() {
 
 #[tokio::test]
 async fn without_sessions_every_request_is_independent() {
-    let probe = Probe::default();
-    let server = HttpServer::start(builder(&probe).http(|http| http.stateless())).await;
+    let gate = Gate::default();
+    let server = HttpServer::start(builder(&gate).http(|http| http.stateless())).await;
     let reply = HttpRequest::initialize("2025-11-25").send(server.address).await;
     assert_eq!((reply.status, reply.header("mcp-session-id")), (200, None));
     let bare = HttpRequest::legacy("ignored", 1, "tools/list", &json!({}));
@@ -188,22 +188,22 @@ async fn without_sessions_every_request_is_independent() {
     let hold = HttpRequest::legacy("", 1, "tools/call", &json!({"name": "hold"})).without("Mcp-Session-Id");
     let at = server.address;
     let held = spawn(async move { hold.send(at).await });
-    probe.entered(1).await;
+    gate.more_entered(1).await;
     let cancel = HttpRequest::notification("notifications/cancelled", &json!({"requestId": 1}));
     assert_eq!(cancel.send(server.address).await.status, 202);
-    probe.release(1);
+    gate.open(1);
     assert_eq!(text_of(&held.await.expect("no panic").json()), "let go");
 }
 
 #[tokio::test]
 async fn a_legacy_call_is_cancelled_only_within_its_session_and_gets_no_response() {
-    let probe = Probe::default();
-    let server = HttpServer::start(builder(&probe)).await;
+    let gate = Gate::default();
+    let server = HttpServer::start(builder(&gate)).await;
     let (mine, other) = (session(&server, "2025-11-25").await, session(&server, "2025-11-25").await);
     let hold = HttpRequest::legacy(&mine, 1, "tools/call", &json!({"name": "hold"}));
     let at = server.address;
     let held = spawn(async move { hold.send(at).await });
-    probe.entered(1).await;
+    gate.more_entered(1).await;
     let cancel = async |session: &str, id: Value| {
         let request = HttpRequest::notification("notifications/cancelled", &json!({"requestId": id}));
         assert_eq!(request.session(session).send(server.address).await.status, 202);
@@ -215,19 +215,19 @@ async fn a_legacy_call_is_cancelled_only_within_its_session_and_gets_no_response
     cancel(&mine, json!(1)).await;
     let reply = held.await.expect("no panic");
     assert_eq!((reply.status, reply.messages().len()), (200, 0));
-    probe.ended(1, 0).await;
+    gate.until_ended(1, 0).await;
 }
 
 #[tokio::test]
 async fn ending_a_session_cancels_its_calls() {
-    let probe = Probe::default();
-    let server = HttpServer::start(builder(&probe)).await;
+    let gate = Gate::default();
+    let server = HttpServer::start(builder(&gate)).await;
     let id = session(&server, "2025-11-25").await;
     let hold = HttpRequest::legacy(&id, 1, "tools/call", &json!({"name": "hold"}));
     let at = server.address;
     let held = spawn(async move { hold.send(at).await });
-    probe.entered(1).await;
+    gate.more_entered(1).await;
     assert_eq!(HttpRequest::new("DELETE").session(&id).send(server.address).await.status, 204);
-    probe.ended(1, 0).await;
+    gate.until_ended(1, 0).await;
     assert!(held.await.expect("no panic").messages().is_empty());
 }

@@ -1,6 +1,6 @@
 //! 2026-07-28: which checks a request passes, in which order, and what the response contains.
 
-use super::fixture::{Probe, builder, plain};
+use super::fixture::{builder, plain};
 use crate::prelude::*;
 
 fn call(name: &str, arguments: &Value) -> HttpRequest {
@@ -157,7 +157,7 @@ async fn nested_arguments_are_compared_with_their_headers() {
     let dynamic = ToolDef::builder("dynamic").input_schema(schema).handler(|call: ToolCall| async move {
         Ok::<_, ToolError>(format!("{:?}", call.arguments["place"]["region"].as_str()))
     });
-    let server = HttpServer::start(builder(&Probe::default()).tool::<nested>().add(dynamic)).await;
+    let server = HttpServer::start(builder(&Gate::default()).tool::<nested>().add(dynamic)).await;
     for tool in ["nested", "dynamic"] {
         let send = async |place: Value, header: Option<&str>| {
             let request = call(tool, &json!({ "place": place }));
@@ -307,17 +307,17 @@ async fn legacy_methods_are_unknown() {
 
 #[tokio::test]
 async fn modern_notifications_are_ignored_and_responses_are_refused() {
-    let probe = Probe::default();
-    let server = HttpServer::start(builder(&probe)).await;
+    let gate = Gate::default();
+    let server = HttpServer::start(builder(&gate)).await;
     let hold = spawn({
         let at = server.address;
         async move { call("hold", &json!({})).send(at).await }
     });
-    probe.entered(1).await;
+    gate.more_entered(1).await;
     let cancelled = HttpRequest::notification("notifications/cancelled", &json!({"requestId": 1}));
     let reply = cancelled.header("MCP-Protocol-Version", "2026-07-28").send(server.address).await;
     assert_eq!((reply.status, reply.text()), (202, ""));
-    probe.release(1);
+    gate.open(1);
     assert_eq!(text_of(&hold.await.expect("no panic").json()), "let go");
     let response = HttpRequest::post(json!({"jsonrpc": "2.0", "id": 1, "result": {}}).to_string());
     let reply = response.header("MCP-Protocol-Version", "2026-07-28").send(server.address).await;

@@ -2,21 +2,14 @@
 
 use mcp_runtime::store::Memory;
 
-use super::{
-    fixture::{Probe, builder},
-    legacy::session,
-};
+use super::{fixture::builder, legacy::session};
 use crate::prelude::*;
 
 /// Makes its client poll
 #[mcp_tool]
-async fn later(probe: &Probe, ctx: &Context) -> String {
+async fn later(gate: &Gate, ctx: &Context) -> String {
     let closed = ctx.close_stream(Duration::from_millis(100));
-    probe.0.entered.add_permits(1);
-    match probe.0.release.acquire().await {
-        Ok(permit) => permit.forget(),
-        Err(_) => return "closed".into(),
-    }
+    gate.pass().await;
     format!("closed: {closed}")
 }
 
@@ -35,22 +28,22 @@ fn id_in(event: &str) -> &str {
 
 #[tokio::test]
 async fn a_client_polls_for_the_result() {
-    let probe = Probe::default();
-    let server = HttpServer::start(builder(&probe).tool::<later>()).await;
+    let gate = Gate::default();
+    let server = HttpServer::start(builder(&gate).tool::<later>()).await;
     let id = session(&server, "2025-11-25").await;
     let call = HttpRequest::legacy(&id, 7, "tools/call", &json!({"name": "later"}));
     let reply = call.send(server.address).await;
     assert_eq!(reply.header("content-type"), Some("text/event-stream"));
     let at = id_in(reply.text()).to_owned();
     assert_eq!(reply.text(), format!("id: {at}\nretry: 100\ndata: \n\n"));
-    probe.entered(1).await;
-    probe.release(1);
+    gate.more_entered(1).await;
+    gate.open(1);
     let resumed = get(&id).header("Last-Event-ID", &at).send(server.address).await;
     let events = resumed.messages();
     assert_eq!((events.len(), &events[0]["id"], text_of(&events[0])), (1, &json!(7), "closed: true"));
     // an older client cannot resume, so its stream stays open
     let id = session(&server, "2025-06-18").await;
-    probe.release(1);
+    gate.open(1);
     let reply =
         HttpRequest::legacy(&id, 7, "tools/call", &json!({"name": "later"})).send(server.address).await;
     assert_eq!(text_of(&reply.json()), "closed: false");
@@ -58,8 +51,8 @@ async fn a_client_polls_for_the_result() {
 
 #[tokio::test]
 async fn the_response_is_kept_for_a_client_whose_connection_broke() {
-    let probe = Probe::default();
-    let server = HttpServer::start(builder(&probe)).await;
+    let gate = Gate::default();
+    let server = HttpServer::start(builder(&gate)).await;
     let id = session(&server, "2025-11-25").await;
     let mut wire = HttpConnection::open(server.address).await;
     let params = json!({"name": "hold", "_meta": {"progressToken": 1}});
@@ -67,9 +60,9 @@ async fn the_response_is_kept_for_a_client_whose_connection_broke() {
     wire.head().await;
     let first = text(&mut wire).await.expect("an event");
     drop(wire);
-    probe.entered(1).await;
-    probe.release(1);
-    probe.ended(0, 1).await;
+    gate.more_entered(1).await;
+    gate.open(1);
+    gate.until_ended(0, 1).await;
     let resumed = get(&id).header("Last-Event-ID", id_in(&first)).send(server.address).await;
     let last: Vec<Value> = resumed.messages();
     assert_eq!(text_of(last.last().expect("a result")), "let go");
@@ -77,7 +70,7 @@ async fn the_response_is_kept_for_a_client_whose_connection_broke() {
 
 #[tokio::test]
 async fn a_repeated_last_event_id_is_refused() {
-    let server = HttpServer::start(builder(&Probe::default())).await;
+    let server = HttpServer::start(builder(&Gate::default())).await;
     let id = session(&server, "2025-11-25").await;
     let repeated = get(&id).header("Last-Event-ID", "1").header("Last-Event-ID", "1");
     assert_eq!(repeated.send(server.address).await.status, 400);
@@ -85,7 +78,7 @@ async fn a_repeated_last_event_id_is_refused() {
 
 #[tokio::test]
 async fn standalone_streams_send_changes_and_end_with_session_and_server() {
-    let built: Server = builder(&Probe::default()).build().expect("a server");
+    let built: Server = builder(&Gate::default()).build().expect("a server");
     let handle = built.handle();
     let mut server = HttpServer::of(&built).await;
     let id = session(&server, "2025-11-25").await;
@@ -115,10 +108,10 @@ async fn standalone_streams_send_changes_and_end_with_session_and_server() {
 
 #[tokio::test]
 async fn every_request_with_the_id_of_an_ended_session_is_404() {
-    let probe = Probe::default();
+    let gate = Gate::default();
     let key: [u8; 32] = std::array::from_fn(|n| u8::try_from(n).expect("a small number"));
-    let shared = builder(&probe).stores(|stores| stores.keys([key])).shared(Memory::default());
-    for builder in [builder(&probe), shared] {
+    let shared = builder(&gate).stores(|stores| stores.keys([key])).shared(Memory::default());
+    for builder in [builder(&gate), shared] {
         let server = HttpServer::start(builder).await;
         for version in ["2025-03-26", "2025-11-25"] {
             let id = session(&server, version).await;

@@ -4,7 +4,7 @@
 use axum::Router;
 use tokio::net::TcpStream;
 
-use super::fixture::{Probe, builder};
+use super::fixture::builder;
 use crate::prelude::*;
 
 fn call(name: &str) -> HttpRequest {
@@ -13,17 +13,17 @@ fn call(name: &str) -> HttpRequest {
 
 #[tokio::test]
 async fn a_shutdown_answers_calls_in_flight() {
-    let probe = Probe::default();
-    let mut server = HttpServer::start(builder(&probe)).await;
+    let gate = Gate::default();
+    let mut server = HttpServer::start(builder(&gate)).await;
     let at = server.address;
     let held: Vec<_> = (0..100).map(|_| spawn(async move { call("hold").send(at).await })).collect();
-    probe.entered(100).await;
+    gate.more_entered(100).await;
     let mut idle = HttpConnection::open(at).await;
     idle.send(&call("burst")).await;
     idle.response().await;
     server.stop();
     assert!(idle.is_closed().await);
-    probe.release(100);
+    gate.open(100);
     for held in held {
         assert_eq!(text_of(&held.await.expect("no panic").json()), "let go");
     }
@@ -33,7 +33,7 @@ async fn a_shutdown_answers_calls_in_flight() {
 
 #[tokio::test]
 async fn connections_over_the_limit_wait() {
-    let server = HttpServer::start(builder(&Probe::default()).http(|http| http.max_connections(1))).await;
+    let server = HttpServer::start(builder(&Gate::default()).http(|http| http.max_connections(1))).await;
     let mut first = HttpConnection::open(server.address).await;
     first.send(&call("burst")).await;
     first.response().await;
@@ -47,8 +47,8 @@ async fn connections_over_the_limit_wait() {
 
 #[tokio::test]
 async fn a_shutdown_lets_event_streams_of_calls_in_flight_end_with_their_results() {
-    let probe = Probe::default();
-    let mut server = HttpServer::start(builder(&probe)).await;
+    let gate = Gate::default();
+    let mut server = HttpServer::start(builder(&gate)).await;
     let at = server.address;
     let mut streams = vec![EventStream::open(&streamed(call("hold")), at).await.expect("a stream")];
     for version in ["2025-11-25", "2025-06-18", "2025-03-26"] {
@@ -56,11 +56,11 @@ async fn a_shutdown_lets_event_streams_of_calls_in_flight_end_with_their_results
         let call = HttpRequest::legacy(&session(at, version).await, 1, "tools/call", &call);
         streams.push(EventStream::open(&streamed(call), at).await.expect("a stream"));
     }
-    probe.entered(4).await;
+    gate.more_entered(4).await;
     let listening = listen(at).await;
     server.stop();
     refuses(listening).await;
-    probe.release(4);
+    gate.open(4);
     for stream in &mut streams {
         assert_eq!(stream.message().await["method"], "notifications/progress");
         assert_eq!(text_of(&stream.message().await), "let go");
@@ -70,8 +70,8 @@ async fn a_shutdown_lets_event_streams_of_calls_in_flight_end_with_their_results
 }
 
 /// A server that serves on for so long after it was told to stop.
-async fn delayed(probe: &Probe, delay: Duration) -> HttpServer {
-    HttpServer::start(builder(probe).http(|http| http.shutdown_delay(delay))).await
+async fn delayed(gate: &Gate, delay: Duration) -> HttpServer {
+    HttpServer::start(builder(gate).http(|http| http.shutdown_delay(delay))).await
 }
 
 /// Tells a server to stop, and waits until it knows.
@@ -112,7 +112,7 @@ async fn last(connection: &mut HttpConnection, request: &HttpRequest) -> u16 {
 
 #[tokio::test]
 async fn idle_connections_answer_one_more_request_until_a_second_after_the_delay() {
-    let mut server = delayed(&Probe::default(), Duration::from_secs(1)).await;
+    let mut server = delayed(&Gate::default(), Duration::from_secs(1)).await;
     let at = server.address;
     let mut connections = Vec::new();
     for _ in 0..16 {
@@ -149,11 +149,11 @@ async fn idle_connections_answer_one_more_request_until_a_second_after_the_delay
 
 #[tokio::test]
 async fn a_response_to_a_request_that_was_sent_before_the_signal_closes_its_connection() {
-    let probe = Probe::default();
-    let mut server = delayed(&probe, Duration::from_millis(500)).await;
+    let gate = Gate::default();
+    let mut server = delayed(&gate, Duration::from_millis(500)).await;
     let mut running = HttpConnection::open(server.address).await;
     running.send(&call("hold")).await;
-    probe.entered(1).await;
+    gate.more_entered(1).await;
     let bytes = call("burst").bytes();
     let (mut half_head, mut half_body) =
         (HttpConnection::open(server.address).await, HttpConnection::open(server.address).await);
@@ -162,7 +162,7 @@ async fn a_response_to_a_request_that_was_sent_before_the_signal_closes_its_conn
     let listening = listen(server.address).await;
     stop(&mut server).await;
     refuses(listening).await;
-    probe.release(1);
+    gate.open(1);
     half_head.write(&bytes[10..]).await;
     half_body.write(&bytes[bytes.len() - 10..]).await;
     for connection in [&mut running, &mut half_head, &mut half_body] {
@@ -175,7 +175,7 @@ async fn a_response_to_a_request_that_was_sent_before_the_signal_closes_its_conn
 
 #[tokio::test]
 async fn connections_of_http_1_0_end_with_a_whole_response() {
-    let mut server = delayed(&Probe::default(), Duration::from_secs(1)).await;
+    let mut server = delayed(&Gate::default(), Duration::from_secs(1)).await;
     let old = b"GET /healthz HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n";
     let mut http10 = HttpConnection::open(server.address).await;
     http10.write(old).await;
@@ -189,8 +189,8 @@ async fn connections_of_http_1_0_end_with_a_whole_response() {
 }
 
 /// A builder with a shutdown timeout that calls of `hold` exceed.
-fn impatient(probe: &Probe) -> ServerBuilder {
-    builder(probe)
+fn impatient(gate: &Gate) -> ServerBuilder {
+    builder(gate)
         .http(|http| http.legacy_sse("/sse"))
         .limits(|limits| limits.shutdown_timeout(Duration::from_millis(100)))
 }
@@ -213,8 +213,8 @@ async fn session(at: SocketAddr, version: &str) -> String {
 
 #[tokio::test]
 async fn a_call_that_exceeds_the_shutdown_timeout_gets_an_error_before_its_connection_closes() {
-    let probe = Probe::default();
-    let mut server = HttpServer::start(impatient(&probe)).await;
+    let gate = Gate::default();
+    let mut server = HttpServer::start(impatient(&gate)).await;
     let at = server.address;
     let of_session = |session: &str, id: i64| {
         HttpRequest::legacy(session, id, "tools/call", &json!({"name": "hold", "arguments": {}}))
@@ -245,7 +245,7 @@ async fn a_call_that_exceeds_the_shutdown_timeout_gets_an_error_before_its_conne
     let bytes = call("burst").bytes();
     let mut half_sent = HttpConnection::open(at).await;
     half_sent.write(&bytes[..bytes.len() - 10]).await;
-    probe.entered(4 + 2 + 4 + 1).await;
+    gate.more_entered(4 + 2 + 4 + 1).await;
     server.stop();
     let mut batch = connections.pop().expect("a batch");
     for (connection, id) in connections.iter_mut().zip(&ids) {
@@ -268,19 +268,19 @@ async fn a_call_that_exceeds_the_shutdown_timeout_gets_an_error_before_its_conne
     assert_eq!((response.status, response.header("connection")), (503, Some("close")));
     is_cut_off(&response.json(), &Value::Null);
     server.stopped().await;
-    probe.ended(11, 0).await;
+    gate.until_ended(11, 0).await;
 }
 
 #[tokio::test]
 async fn a_service_in_a_router_of_others_closes_connections_and_cuts_calls_off_once_it_is_stopped() {
-    let probe = Probe::default();
-    let service = impatient(&probe).into_service().expect("a service");
+    let gate = Gate::default();
+    let service = impatient(&gate).into_service().expect("a service");
     let at = serve_router(Router::new().nest_service("/mcp", service.clone())).await;
     let mut connection = idle(at).await;
     let mut running = HttpConnection::open(at).await;
     running.send(&call("hold")).await;
     let mut stream = EventStream::open(&streamed(call("hold")), at).await.expect("a stream");
-    probe.entered(2).await;
+    gate.more_entered(2).await;
     service.stop();
     assert_eq!(last(&mut connection, &call("burst")).await, 200);
     let response = running.response().await;
@@ -288,5 +288,5 @@ async fn a_service_in_a_router_of_others_closes_connections_and_cuts_calls_off_o
     is_cut_off(&response.json(), &json!(1));
     assert_eq!(stream.message().await["method"], "notifications/progress");
     is_cut_off(&stream.message().await, &json!(1));
-    probe.ended(2, 0).await;
+    gate.until_ended(2, 0).await;
 }

@@ -1,33 +1,9 @@
 //! Calls of one caller at once, and the time of functions that set none.
 
 use mcp_runtime::{Completion, tool::TaskMode};
-use tokio::sync::Semaphore;
 
 use super::seen_by;
 use crate::prelude::*;
-
-/// Holds calls until it is opened, and counts those that have entered.
-#[derive(Clone)]
-struct Gate {
-    entered: Arc<Semaphore>,
-    open: Arc<Semaphore>,
-}
-
-impl Gate {
-    fn new() -> Self {
-        Self { entered: Arc::new(Semaphore::new(0)), open: Arc::new(Semaphore::new(0)) }
-    }
-
-    async fn pass(&self) -> &'static str {
-        self.entered.add_permits(1);
-        self.open.acquire().await.expect("open").forget();
-        "let go"
-    }
-
-    async fn entered(&self, calls: u32) {
-        self.entered.acquire_many(calls).await.expect("open").forget();
-    }
-}
 
 /// One at a time for each caller
 #[mcp_tool(max_concurrency_per_caller = 1)]
@@ -54,13 +30,13 @@ fn builder(gate: &Gate) -> ServerBuilder {
 /// Starts a call and waits until its function has entered.
 async fn start(client: TestServer, tool: &'static str, gate: &Gate) -> tokio::task::JoinHandle<String> {
     let running = spawn(async move { client.call(tool, json!({})).await.text() });
-    gate.entered(1).await;
+    gate.more_entered(1).await;
     running
 }
 
 #[tokio::test]
 async fn a_caller_runs_as_many_calls_of_an_item_as_it_may_and_others_run_theirs() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let server = builder(&gate).build().expect("a server");
     let ada = seen_by(&server, "ada");
     let hers = start(seen_by(&server, "ada"), "hold", &gate).await;
@@ -69,18 +45,18 @@ async fn a_caller_runs_as_many_calls_of_an_item_as_it_may_and_others_run_theirs(
         .expect_failure("tool 'hold' is already running for this caller\ntry again when it has ended");
     ada.call("here", json!({})).await.expect_text("here");
     let his = start(seen_by(&server, "bob"), "hold", &gate).await;
-    gate.open.add_permits(2);
+    gate.open(2);
     assert_eq!(
         (hers.await.expect("no panic"), his.await.expect("no panic")),
         ("let go".into(), "let go".into())
     );
-    gate.open.add_permits(1);
+    gate.open(1);
     ada.call("hold", json!({})).await.expect_text("let go");
 }
 
 #[tokio::test]
 async fn the_limit_of_a_server_counts_the_calls_of_all_its_items() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let builder = builder(&gate).limits(|limits| limits.max_concurrency_per_caller(2));
     let server = builder.build().expect("a server");
     let (ada, bob) = (seen_by(&server, "ada"), seen_by(&server, "bob"));
@@ -104,13 +80,13 @@ async fn the_limit_of_a_server_counts_the_calls_of_all_its_items() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert!(freed);
-    gate.open.add_permits(1);
+    gate.open(1);
     assert_eq!(other.await.expect("no panic"), "let go");
 }
 
 #[tokio::test]
 async fn a_call_that_continues_as_a_task_is_still_running() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let held = gate.clone();
     let task = ToolDef::builder("task").task(TaskMode::Capable).max_concurrency_per_caller(1).handler(
         move |_: ToolCall| {
@@ -121,15 +97,13 @@ async fn a_call_that_continues_as_a_task_is_still_running() {
     let built = mcp_runtime::server!().add(task).build().expect("a server");
     let (first, server) = (TestServer::of(&built), TestServer::of(&built));
     let running = spawn(async move { first.call_task("task", json!({})).await.text() });
-    gate.entered(1).await;
+    gate.more_entered(1).await;
     server.call("task", json!({})).await.expect_failure("is already running for this caller");
-    gate.open.add_permits(1);
+    gate.open(1);
     assert_eq!(running.await.expect("no panic"), "let go");
-    let entered = gate.entered.clone();
-    gate.open.add_permits(1);
-    let again = spawn(async move { server.call_task("task", json!({})).await.text() });
-    assert!(soon(|| entered.available_permits() > 0).await);
-    assert_eq!(again.await.expect("no panic"), "let go");
+    gate.open(1);
+    assert_eq!(server.call_task("task", json!({})).await.text(), "let go");
+    assert_eq!(gate.entered(), 2);
 }
 
 /// Never ends

@@ -1,9 +1,7 @@
 //! Bounds on what clients can make a server keep: long ids and tokens, unfinished bodies, calls over HTTP+SSE.
 
 use mcp_runtime::client_request::CreateMessage;
-use tokio::sync::Semaphore;
 
-use super::{Count, modern, promptly, until};
 use crate::prelude::*;
 
 /// Returns at once
@@ -14,12 +12,8 @@ fn here() -> &'static str {
 
 /// Waits until it is released
 #[mcp_tool]
-async fn wait(entered: &Count, release: &Semaphore) -> &'static str {
-    entered.add();
-    if let Ok(permit) = release.acquire().await {
-        permit.forget();
-    }
-    "let go"
+async fn wait(gate: &Gate) -> &'static str {
+    gate.pass().await
 }
 
 fn with_token(mut call: Value, token: &Value) -> Value {
@@ -87,58 +81,15 @@ async fn a_long_id_is_refused_and_not_echoed() {
     assert_eq!(text_of(&over_http(&short).send(served.address).await.json()), "here");
 }
 
-/// Sends a request whose body never ends.
-async fn unfinished(at: SocketAddr) -> HttpConnection {
-    let bytes = modern("here").bytes();
-    let mut connection = HttpConnection::open(at).await;
-    connection.write(bytes.split_last().expect("a request").1).await;
-    connection
-}
-
-/// Sends calls until one is answered with that status.
-async fn until_status(at: SocketAddr, status: u16) {
-    promptly(async {
-        loop {
-            let reply = modern("here").send(at).await;
-            if reply.status == status {
-                assert_eq!(reply.header("retry-after").is_some(), status == 503);
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_request_takes_its_permit_before_its_body_is_read() {
-    // of which one client may use half
-    let builder = mcp_runtime::server!().tool::<here>().http(|http| http.max_requests(4));
-    let served = HttpServer::start(builder).await;
-    let bodies = [unfinished(served.address).await, unfinished(served.address).await];
-    until_status(served.address, 503).await;
-    drop(bodies);
-    until_status(served.address, 200).await;
-    // permits of finished requests are released as well
-    let mut bodies = [unfinished(served.address).await, unfinished(served.address).await];
-    until_status(served.address, 503).await;
-    for connection in &mut bodies {
-        connection.write(b"}").await;
-        assert_eq!(text_of(&connection.response().await.json()), "here");
-    }
-    until_status(served.address, 200).await;
-}
-
 #[tokio::test]
 async fn calls_over_http_sse_are_bounded_like_requests() {
-    let entered = Count::default();
-    let release = Arc::new(Semaphore::new(0));
+    let gate = Gate::default();
     let builder = mcp_runtime::server!()
         .tool::<here>()
         .tool::<wait>()
         // of which one client may use half
         .http(|http| http.legacy_sse("/sse").max_requests(8));
-    let served = HttpServer::start(builder.state(entered.clone()).state(release.clone())).await;
+    let served = HttpServer::start(builder.state(gate.clone())).await;
     let mut one = HttpSse::open(served.address, "/sse", &[]).await;
     let mut two = HttpSse::open(served.address, "/sse", &[]).await;
     for client in [&mut one, &mut two] {
@@ -148,49 +99,48 @@ async fn calls_over_http_sse_are_bounded_like_requests() {
     for id in 1..=4 {
         let client = if id <= 2 { &one } else { &two };
         client.send(&legacy_call(id, "wait", &json!({}))).await;
-        until(|| entered.get() == usize::try_from(id).expect("a small id")).await;
+        gate.more_entered(1).await;
     }
     for (client, id) in [(&mut one, 5), (&mut two, 6)] {
         client.send(&legacy_call(id, "wait", &json!({}))).await;
-        let busy = promptly(client.message()).await;
+        let busy = within(client.message()).await;
         assert_eq!((&busy["id"], error_code(&busy)), (&json!(id), -32603), "{busy}");
         assert!(busy["error"]["message"].as_str().expect("a text").contains("busy"), "{busy}");
     }
-    assert_eq!(entered.get(), 4);
-    release.add_permits(4);
+    assert_eq!(gate.entered(), 4);
+    gate.open(4);
     for _ in 0..2 {
-        assert_eq!(text_of(&promptly(one.message()).await), "let go");
-        assert_eq!(text_of(&promptly(two.message()).await), "let go");
+        assert_eq!(text_of(&within(one.message()).await), "let go");
+        assert_eq!(text_of(&within(two.message()).await), "let go");
     }
     one.send(&legacy_call(7, "here", &json!({}))).await;
-    assert_eq!(text_of(&promptly(one.message()).await), "here");
+    assert_eq!(text_of(&within(one.message()).await), "here");
 }
 
 #[tokio::test]
 async fn batches_over_http_sse_are_bounded_like_requests() {
-    let entered = Count::default();
-    let release = Arc::new(Semaphore::new(0));
+    let gate = Gate::default();
     let builder = mcp_runtime::server!()
         .tool::<wait>()
         // of which one client may use half
         .http(|http| http.legacy_sse("/sse").max_requests(8));
-    let served = HttpServer::start(builder.state(entered.clone()).state(release.clone())).await;
+    let served = HttpServer::start(builder.state(gate.clone())).await;
     let mut client = HttpSse::open(served.address, "/sse", &[]).await;
     client.initialize_as("2025-03-26", &json!({})).await;
     let wait = |id: i64| legacy_call(id, "wait", &json!({}));
     client.send(&json!([wait(1), wait(2), wait(3)])).await;
-    until(|| entered.get() == 3).await;
+    gate.until_entered(3).await;
     client.send(&json!([wait(4), wait(5)])).await;
-    let busy = promptly(client.message()).await;
+    let busy = within(client.message()).await;
     for (n, id) in [(0, 4), (1, 5)] {
         assert_eq!((&busy[n]["id"], error_code(&busy[n])), (&json!(id), -32603), "{busy}");
     }
-    assert_eq!(entered.get(), 3);
-    release.add_permits(3);
-    assert_eq!(promptly(client.message()).await.as_array().map(Vec::len), Some(3));
-    release.add_permits(2);
+    assert_eq!(gate.entered(), 3);
+    gate.open(3);
+    assert_eq!(within(client.message()).await.as_array().map(Vec::len), Some(3));
+    gate.open(2);
     client.send(&json!([wait(6), wait(7)])).await;
-    assert_eq!(promptly(client.message()).await.as_array().map(Vec::len), Some(2));
+    assert_eq!(within(client.message()).await.as_array().map(Vec::len), Some(2));
 }
 
 #[mcp_type]
@@ -235,7 +185,7 @@ async fn responses_and_cancellations_reach_a_full_server() {
         let sent = HttpRequest::post(message.to_string()).session(&session).send(at).await;
         assert_eq!(sent.status, 202, "{message}");
         let mut replies = Vec::new();
-        while let Some(message) = promptly(events.next()).await {
+        while let Some(message) = within(events.next()).await {
             if message["id"] == id {
                 replies.push(text_of(&message).to_owned());
             }
@@ -252,9 +202,9 @@ async fn responses_over_http_sse_reach_a_full_server() {
     let mut client = HttpSse::open(served.address, "/sse", &[]).await;
     client.initialize(&json!({ "sampling": {} })).await;
     client.send(&legacy_call(1, "consult", &json!({}))).await;
-    let asked = promptly(client.message()).await;
+    let asked = within(client.message()).await;
     let content = json!({ "type": "text", "text": "me" });
     let result = json!({ "role": "assistant", "content": content, "model": "m" });
     client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result })).await;
-    assert_eq!(text_of(&promptly(client.message()).await), "me");
+    assert_eq!(text_of(&within(client.message()).await), "me");
 }

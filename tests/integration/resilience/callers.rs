@@ -1,15 +1,8 @@
 //! Servers that cannot distinguish callers: what they refuse to serve over HTTP, and what they warn about.
 
-use std::fmt;
-
 use tokio::net::TcpListener;
-use tracing::field::Field;
-use tracing_subscriber::{
-    Layer,
-    layer::{self, SubscriberExt as _},
-};
 
-use super::{Count, modern, promptly};
+use super::modern;
 use crate::{prelude::*, process::fixture};
 
 /// For everyone
@@ -43,7 +36,8 @@ async fn serve_until(server: Server, stop: impl Future<Output = ()> + Send) -> m
 #[tokio::test]
 async fn scopes_over_http_need_distinguished_callers() {
     let server = builder().build().expect("a server");
-    let error = promptly(serve_until(server, async {})).await.expect_err("it is refused");
+    assert!(server.clone().into_router::<()>().is_err() && server.clone().into_service().is_err());
+    let error = within(serve_until(server, async {})).await.expect_err("it is refused");
     let text = error.to_string();
     for part in ["`purge`", "test://secrets", "caller_from", "trust_all_callers"] {
         assert!(text.contains(part), "{part} is not in {text}");
@@ -54,7 +48,7 @@ async fn scopes_over_http_need_distinguished_callers() {
         .http(|http| http.caller(|_| Some(Principal::new("test", "ada"))))
         .build()
         .expect("a server");
-    promptly(serve_until(server, async {})).await.expect("it is served");
+    within(serve_until(server, async {})).await.expect("it is served");
 }
 
 #[test]
@@ -107,33 +101,12 @@ fn given(user: Option<&User>, request: Option<&RequestId>) -> String {
     format!("{} {}", user.is_some(), request.is_some())
 }
 
-/// Counts the warnings that contain a text.
-struct Warnings {
-    text: &'static str,
-    count: Count,
-}
-
-impl<S: tracing::Subscriber> Layer<S> for Warnings {
-    fn on_event(&self, event: &tracing::Event<'_>, _: layer::Context<'_, S>) {
-        let mut found = false;
-        event.record(&mut |_: &Field, value: &dyn fmt::Debug| {
-            found |= format!("{value:?}").contains(self.text);
-        });
-        if found && *event.metadata().level() == tracing::Level::WARN {
-            self.count.add();
-        }
-    }
-}
-
 #[tokio::test]
 async fn middleware_that_sets_an_extension_is_warned_about_callers() {
     let warnings = async |server: ServerBuilder| {
-        let count = Count::default();
-        let layer = Warnings { text: "caller_from", count: count.clone() };
-        // a current-thread runtime, so that the subscriber of this thread sees every event
-        let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
+        let log = ThreadLog::capture();
         serve_until(server.build().expect("a server"), async {}).await.expect("it is served");
-        count.get()
+        log.with("caller_from").iter().filter(|line| line.starts_with("WARN")).count()
     };
     let builder = || mcp_runtime::server!().tool::<given>();
     assert_eq!(

@@ -3,9 +3,6 @@
 
 use std::time::SystemTime;
 
-use tokio::sync::Semaphore;
-
-use super::promptly;
 use crate::prelude::*;
 
 /// A secret
@@ -28,24 +25,16 @@ fn rule() -> &'static str {
 
 /// Reports progress, and waits until it is released
 #[mcp_tool]
-async fn wait(ctx: &Context, release: &Semaphore) -> &'static str {
+async fn wait(ctx: &Context, gate: &Gate) -> &'static str {
     ctx.progress(1).message("waiting").send();
-    if let Ok(permit) = release.acquire().await {
-        permit.forget();
-    }
-    "let go"
+    gate.pass().await
 }
 
 /// A server whose callers say in headers who they are, what they may do, and for how many milliseconds.
-fn builder() -> ServerBuilder {
-    builder_with(Arc::new(Semaphore::new(0)))
-}
-
-/// The same, whose calls of `wait` this releases.
-fn builder_with(release: Arc<Semaphore>) -> ServerBuilder {
+fn builder(gate: &Gate) -> ServerBuilder {
     let builder =
         mcp_runtime::server!().resource::<secret>().resource::<news>().tool::<rule>().tool::<wait>();
-    builder.state(release).with_handle(drop).http(|http| {
+    builder.state(gate.clone()).with_handle(drop).http(|http| {
         http.legacy_sse("/sse").caller(|parts| {
             let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
             let principal = Principal::new("test", header("x-user")?).with_scopes(header("x-scopes"));
@@ -70,7 +59,7 @@ fn listen(user: &str) -> HttpRequest {
 
 /// Reads the messages of a stream up to its end.
 async fn rest(mut stream: EventStream) -> Vec<Value> {
-    promptly(async {
+    within(async {
         let mut messages = Vec::new();
         while let Some(message) = stream.next().await {
             messages.push(message);
@@ -99,7 +88,7 @@ fn assert_ended(messages: &[Value]) {
 
 #[tokio::test]
 async fn streams_end_when_their_caller_expires() {
-    let (_server, served) = serve(builder()).await;
+    let (_server, served) = serve(builder(&Gate::default())).await;
     let at = served.address;
     let short = listen("ada").header("x-millis", "300");
     assert_ended(&rest(EventStream::open(&short, at).await.expect("a stream")).await);
@@ -108,12 +97,12 @@ async fn streams_end_when_their_caller_expires() {
     assert_eq!(rest(EventStream::open(&get, at).await.expect("a stream")).await, [] as [Value; 0]);
     let headers = [("x-user", "ada"), ("x-millis", "300")];
     let mut sse = HttpSse::open(at, "/sse", &headers).await;
-    assert_eq!(promptly(sse.next()).await, None);
+    assert_eq!(within(sse.next()).await, None);
 }
 
 #[tokio::test]
 async fn an_expired_caller_is_anonymous() {
-    let (_server, served) = serve(builder()).await;
+    let (_server, served) = serve(builder(&Gate::default())).await;
     let call = HttpRequest::modern(1, "tools/call", json!({ "name": "rule" }));
     let call = call.header("x-user", "ada").header("x-scopes", "admin");
     let valid = call.clone().header("x-millis", "60000").send(served.address).await;
@@ -128,15 +117,15 @@ async fn an_expired_caller_is_anonymous() {
 
 #[tokio::test]
 async fn the_call_of_an_expired_caller_goes_on_and_its_stream_is_resumed_by_the_same_principal() {
-    let release = Arc::new(Semaphore::new(0));
-    let (_server, served) = serve(builder_with(release.clone())).await;
+    let gate = Gate::default();
+    let (_server, served) = serve(builder(&gate)).await;
     let at = served.address;
     let session = session("ada", &served).await;
     let params = json!({ "name": "wait", "_meta": { "progressToken": 1 } });
     let call = HttpRequest::legacy(&session, 1, "tools/call", &params).header("x-user", "ada");
     let mut stream = EventStream::open(&call.header("x-millis", "300"), at).await.expect("a stream");
     let mut last = String::new();
-    promptly(async {
+    within(async {
         while let Some(event) = stream.next_event().await {
             assert!(event.message().is_none_or(|message| message.get("id").is_none()));
             last = event.id.unwrap_or(last.clone());
@@ -147,14 +136,14 @@ async fn the_call_of_an_expired_caller_goes_on_and_its_stream_is_resumed_by_the_
     let expired = resume.clone().header("x-user", "ada").header("x-millis", "0").send(at).await;
     assert_eq!(expired.status, 404);
     let resumed = EventStream::open(&resume.header("x-user", "ada"), at).await.expect("a stream");
-    release.add_permits(1);
+    gate.open(1);
     let messages = rest(resumed).await;
     assert_eq!(text_of(messages.last().expect("the result")), "let go");
 }
 
 #[tokio::test]
 async fn the_streams_of_one_principal_can_be_ended() {
-    let (server, served) = serve(builder()).await;
+    let (server, served) = serve(builder(&Gate::default())).await;
     let at = served.address;
     let session = session("ada", &served).await;
     let ada = EventStream::open(&listen("ada"), at).await.expect("a stream");
@@ -166,15 +155,15 @@ async fn the_streams_of_one_principal_can_be_ended() {
     server.handle().end_streams_of(&Principal::new("test", "ada"));
     assert_ended(&rest(ada).await);
     assert_eq!(rest(standalone).await, [] as [Value; 0]);
-    assert_eq!(promptly(sse.next()).await, None);
+    assert_eq!(within(sse.next()).await, None);
     server.handle().tools_changed();
-    assert_eq!(promptly(bob.message()).await["method"], "notifications/tools/list_changed");
+    assert_eq!(within(bob.message()).await["method"], "notifications/tools/list_changed");
     assert!(EventStream::open(&listen("ada"), at).await.is_ok(), "it is still authenticated");
 }
 
 #[tokio::test]
 async fn updates_are_sent_only_to_callers_that_still_have_the_scopes() {
-    let (server, served) = serve(builder()).await;
+    let (server, served) = serve(builder(&Gate::default())).await;
     let at = served.address;
     let session = session("ada", &served).await;
     for uri in ["test://secret", "test://news"] {
@@ -186,11 +175,11 @@ async fn updates_are_sent_only_to_callers_that_still_have_the_scopes() {
     let update = async |stream: &mut EventStream| {
         server.handle().resource_updated("test://secret");
         server.handle().resource_updated("test://news");
-        promptly(stream.message()).await["params"]["uri"].clone()
+        within(stream.message()).await["params"]["uri"].clone()
     };
     let mut admin = EventStream::open(&get.clone().header("x-scopes", "admin"), at).await.expect("a stream");
     assert_eq!(update(&mut admin).await, "test://secret");
-    assert_eq!(promptly(admin.message()).await["params"]["uri"], "test://news");
+    assert_eq!(within(admin.message()).await["params"]["uri"], "test://news");
     // the same principal, without the scope
     let mut user = EventStream::open(&get, at).await.expect("a stream");
     assert_eq!(update(&mut user).await, "test://news");

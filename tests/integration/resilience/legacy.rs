@@ -1,6 +1,6 @@
 //! Guarantees for legacy clients over HTTP.
 
-use super::{Count, CountDrop, promptly, until};
+use super::{Count, CountDrop};
 use crate::prelude::*;
 
 /// Returns at once
@@ -31,29 +31,11 @@ async fn an_unknown_revision_header_is_refused_for_every_method() {
             HttpRequest::new("DELETE").session(&session),
         ] {
             let refused = refused.header("MCP-Protocol-Version", "1900-01-01");
-            assert_eq!(promptly(refused.send(served.address)).await.status, 400, "{refused:?}");
+            assert_eq!(within(refused.send(served.address)).await.status, 400, "{refused:?}");
         }
         // the session continues
         let request = HttpRequest::legacy(&session, 2, "tools/call", &json!({ "name": "here" }));
         assert_eq!(request.send(served.address).await.status, 200);
-    }
-}
-
-#[tokio::test]
-async fn a_server_without_sessions_accepts_a_log_level_where_it_declares_logging() {
-    let served = HttpServer::start(
-        mcp_runtime::server!()
-            .tool::<here>()
-            .http(|http| http.stateless())
-            .telemetry(|telemetry| telemetry.client_logging()),
-    )
-    .await;
-    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
-        HttpRequest::initialize(revision).send(served.address).await.json();
-        let params = json!({ "level": "info" });
-        let set = HttpRequest::legacy("", 1, "logging/setLevel", &params).without("Mcp-Session-Id");
-        let reply = set.header("MCP-Protocol-Version", revision).send(served.address).await.json();
-        assert_eq!(reply["result"], json!({}), "{revision}: {reply}");
     }
 }
 
@@ -77,7 +59,7 @@ async fn the_stream_of_a_cancelled_call_cannot_be_resumed() {
     let cancel = HttpRequest::notification("notifications/cancelled", &json!({ "requestId": 1 }));
     assert_eq!(cancel.session(&session).send(served.address).await.status, 202);
     until(|| ended.get() == 1).await;
-    while let Some(event) = promptly(events.next_event()).await {
+    while let Some(event) = within(events.next_event()).await {
         assert_eq!(event.message(), None, "a cancelled call is not answered");
         last = event.id.or(last);
     }

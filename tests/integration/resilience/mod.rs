@@ -13,30 +13,13 @@ mod owners;
 mod permits;
 mod proxies;
 mod slow_clients;
-mod soak;
 mod stdio;
 mod subscriptions;
-mod tasks;
 mod unread;
 
 use std::sync::{Condvar, MutexGuard, PoisonError};
 
 use crate::prelude::*;
-
-/// Fails if the future does not complete.
-async fn promptly<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, what).await.expect("it does not happen")
-}
-
-/// Waits until a condition holds, and fails if it does not.
-async fn until(mut so: impl FnMut() -> bool) {
-    promptly(async {
-        while !so() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    })
-    .await;
-}
 
 /// Long enough for a server to do what it must not do.
 async fn settle() {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use axum::{Router, extract::Request, middleware::Next};
 
-use super::{modern, promptly};
+use super::modern;
 use crate::prelude::*;
 
 /// Returns at once
@@ -71,7 +71,7 @@ async fn streams_of_one_client_leave_streams_for_others_and_requests_for_all() {
     let refused = EventStream::open(&third, served.address).await;
     assert_eq!(refused.err().expect("it has one").status, 503);
     drop(hers);
-    promptly(async {
+    within(async {
         while EventStream::open(&listen().header("x-client", ADA), served.address).await.is_err() {}
     })
     .await;
@@ -105,7 +105,7 @@ async fn unfinished(client: &str, at: SocketAddr) -> HttpConnection {
 
 /// Calls until the status is this one.
 async fn until_status(client: &str, at: SocketAddr, status: u16) {
-    promptly(async { while modern("here").header("x-client", client).send(at).await.status != status {} })
+    within(async { while modern("here").header("x-client", client).send(at).await.status != status {} })
         .await;
 }
 
@@ -113,6 +113,10 @@ async fn until_status(client: &str, at: SocketAddr, status: u16) {
 async fn a_slow_sender_holds_its_own_places_only() {
     let served = HttpServer::start(behind_a_proxy().http(|http| http.max_requests(4))).await;
     let at = served.address;
+    let dropped = [unfinished(ADA, at).await, unfinished(ADA, at).await];
+    until_status(ADA, at, 503).await;
+    drop(dropped);
+    until_status(ADA, at, 200).await;
     let mut slow = vec![unfinished(ADA, at).await, unfinished(ADA, at).await];
     until_status(ADA, at, 503).await;
     // one more of hers may be a response that a call waits for; as a request it is refused
@@ -144,7 +148,7 @@ async fn bytes_of_unfinished_bodies_are_limited_for_each_client() {
     let (last, most) = bytes.split_last().expect("a request");
     first.write(most).await;
     // the second body does not fit into her share as soon as the server has seen the first
-    promptly(async {
+    within(async {
         loop {
             let mut second = HttpConnection::open(at).await;
             // the server may refuse it before it has read the whole body
@@ -162,8 +166,11 @@ async fn bytes_of_unfinished_bodies_are_limited_for_each_client() {
     his.write(most).await;
     his.write(&[*his_last]).await;
     assert_eq!(his.response().await.status, 200);
+    // the budget suffices for a small one of hers, and for another large one when the first is finished
+    assert_eq!(modern("here").header("x-client", ADA).send(at).await.status, 200);
     first.write(&[*last]).await;
     assert_eq!(first.response().await.status, 200);
+    within(async { while large(ADA).send(at).await.status != 200 {} }).await;
 }
 
 /// A call that becomes a task.
@@ -271,7 +278,7 @@ async fn connections_of_one_address_leave_connections_for_others() {
     other.read_to_string(&mut reply).await.expect("a reply");
     assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
     open.truncate(3);
-    promptly(async {
+    within(async {
         loop {
             let mut connection = HttpConnection::open(at).await;
             connection.try_write(&modern("here").bytes()).await;
@@ -290,7 +297,7 @@ async fn a_process_that_may_open_few_files_accepts_fewer_connections() {
     let mut command = tokio::process::Command::new("/bin/sh");
     command.args(["-c", "ulimit -n 100 && exec \"$0\" --http \"$1\"", env!("CARGO_BIN_EXE_fixture")]);
     let _child = command.arg(free.to_string()).kill_on_drop(true).spawn().expect("a process");
-    promptly(async {
+    within(async {
         while tokio::net::TcpStream::connect(free).await.is_err() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -305,7 +312,7 @@ async fn a_process_that_may_open_few_files_accepts_fewer_connections() {
         open.push(HttpConnection::open(free).await);
     }
     drop(open);
-    promptly(async {
+    within(async {
         loop {
             let mut connection = HttpConnection::open(free).await;
             connection.try_write(&list.bytes()).await;

@@ -2,7 +2,7 @@
 
 use mcp_runtime::Completion;
 
-use super::{Count, Gate, TestGate, modern, promptly, settle, until};
+use super::{Count, Gate, TestGate, modern, settle};
 use crate::prelude::*;
 
 /// Blocks its thread
@@ -100,7 +100,7 @@ async fn a_disconnect_releases_the_permit_only_when_the_thread_returns() {
     assert_eq!(gate.entered(), 1, "threads of a function that may have one");
     gate.open();
     // it queues behind all earlier calls
-    let last = promptly(modern("hold").send(served.address)).await;
+    let last = within(modern("hold").send(served.address)).await;
     assert_eq!(text_of(&last.json()), "held");
     assert_eq!(gate.entered(), 2, "calls whose clients have gone are not run");
 }
@@ -151,7 +151,7 @@ async fn a_cancelled_task_releases_its_permit_only_when_its_thread_returns() {
     let mut client =
         Client::connect(&server, Transport::Memory, Revision::LATEST, knows_tasks, no_requests).await;
     for task in 0..20 {
-        let id = promptly(client.start_task("crunch", json!({}))).await;
+        let id = within(client.start_task("crunch", json!({}))).await;
         if task == 0 {
             until(|| gate.entered() == 1).await;
         } else {
@@ -193,7 +193,7 @@ async fn a_request_holds_its_permit_until_its_thread_returns() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         gate.open();
-        promptly(async {
+        within(async {
             while modern("here").send(served.address).await.status != 200 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
@@ -263,7 +263,7 @@ async fn the_time_limit_of_a_call_includes_its_wait_for_a_permit() {
     assert_eq!(asked["method"], "elicitation/create");
     // the clock of the first call is paused while its client responds, and it keeps its permit
     client.send(&legacy_call(2, "ask", &json!({}))).await;
-    let failed = promptly(client.message()).await;
+    let failed = within(client.message()).await;
     assert_eq!((&failed["id"], &failed["result"]["isError"]), (&json!(2), &json!(true)), "{failed}");
     assert_eq!(text_of(&failed), "tool 'ask' took longer than its limit of 300ms");
     assert_eq!(entered.get(), 1, "it was never run");

@@ -1,7 +1,7 @@
 //! Behind a trusted proxy one client is one owner, whatever else it sends: the header that the proxy writes names it, and
 //! no other header does.
 
-use super::{modern, promptly};
+use super::modern;
 use crate::prelude::*;
 
 /// Returns at once
@@ -55,7 +55,7 @@ async fn a_client_that_contradicts_the_header_of_the_proxy_is_one_owner() {
         connection.send(&hers("waits", disguise)).await;
         open.push(connection);
     }
-    promptly(async { while hers("here", &[]).send(server.address).await.status != 503 {} }).await;
+    within(async { while hers("here", &[]).send(server.address).await.status != 503 {} }).await;
     for disguise in DISGUISES {
         assert_eq!(hers("here", disguise).send(server.address).await.status, 503, "{disguise:?}");
     }
@@ -67,7 +67,7 @@ async fn a_client_that_contradicts_the_header_of_the_proxy_is_one_owner() {
     }
     drop(open.drain(..1));
     let probe = async || modern("here").send(server.address).await;
-    promptly(async { while probe().await.status != 200 {} }).await;
+    within(async { while probe().await.status != 200 {} }).await;
     drop(open);
 }
 

@@ -1,6 +1,6 @@
 //! Clients that do not read their event stream: the call continues, and its limits still apply.
 
-use super::{Count, CountDrop, modern, promptly, until, with_progress};
+use super::{Count, CountDrop, modern, with_progress};
 use crate::prelude::*;
 
 /// Bytes of one report. All reports together exceed the socket buffers of both sides.
@@ -50,7 +50,7 @@ async fn a_call_finishes_although_its_client_reads_nothing() {
     let _unread = ignore(&served, "report").await;
     until(|| ended.get() == 1).await;
     // its permit is released
-    let reply = promptly(modern("report").send(served.address)).await;
+    let reply = within(modern("report").send(served.address)).await;
     assert_eq!(text_of(&reply.json()), "reported");
 }
 
@@ -60,7 +60,7 @@ async fn the_time_limit_applies_although_the_client_reads_nothing() {
     let served = served(&ended).await;
     let _unread = ignore(&served, "report_on").await;
     until(|| ended.get() == 1).await;
-    let reply = promptly(modern("report_on").send(served.address)).await.json();
+    let reply = within(modern("report_on").send(served.address)).await.json();
     assert_eq!(text_of(&reply), "tool 'report_on' took longer than its limit of 500ms");
     assert_eq!(ended.get(), 2, "the second got the place of the first");
 }

@@ -93,6 +93,35 @@ async fn a_second_signal_ends_a_process_that_serves_http_at_once() {
     }
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_signal_lets_calls_end_and_ends_subscriptions() {
+    const CALLS: usize = 100;
+    let mut server = LineConnection::spawn(fixture().env("FIXTURE_IN_FLIGHT", "1000"));
+    server.listen("listen", json!({ "toolsListChanged": true })).await;
+    for id in 0..CALLS {
+        server.send(&call(id, "nap", &json!({ "ms": 1000 }))).await;
+    }
+    // all of them have been read when it is answered
+    server.send(&ping("read")).await;
+    let mut rest = vec![server.message().await];
+    while rest.last().is_some_and(|message| message["id"] != "read") {
+        rest.push(server.message().await);
+    }
+    rest.pop();
+    server.terminate();
+    while let Some(message) = server.next().await {
+        rest.push(message);
+    }
+    let replies = rest.iter().filter(|message| message["result"]["content"].is_array());
+    assert_eq!(replies.count(), CALLS, "{rest:?}");
+    let end: Vec<_> = rest.iter().filter(|message| message["result"]["content"].is_null()).collect();
+    let [result, cancelled] = end[..] else { panic!("{end:?}") };
+    assert_eq!(result["result"]["_meta"][SUBSCRIPTION], "listen", "{result}");
+    assert_eq!(cancelled["params"]["requestId"], "listen", "{cancelled}");
+    ends(server).await;
+}
+
 #[tokio::test]
 async fn after_the_end_of_stdin_calls_are_cancelled_within_seconds() {
     let mut server = hanging(None).await;
@@ -126,7 +155,7 @@ async fn work_unread(mut server: LineConnection) {
     let side = folder.join("side");
     for id in 0..CALLS {
         server.send(&call(id, "sign", &json!({ "path": side }))).await;
-        super::until(|| written(&side) > id).await;
+        until(|| written(&side) > id).await;
     }
     server.send(&notification("notifications/unknown", json!({}))).await;
     let mut signed = 0;
@@ -147,25 +176,8 @@ async fn work_unread(mut server: LineConnection) {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn calls_run_while_the_pipe_is_not_read() {
-    let (reader, writer) = std::io::pipe().expect("a pipe");
-    let reader = tokio::net::unix::pipe::Receiver::from_owned_fd(reader.into()).expect("a pipe");
-    let mut command = large_queue();
-    command.stdout(std::os::fd::OwnedFd::from(writer));
-    let server = LineConnection::spawn_with(&mut command, reader);
-    drop(command);
-    work_unread(server).await;
-}
-
-#[cfg(unix)]
-#[tokio::test]
-async fn calls_run_while_the_socket_is_not_read() {
-    let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair");
-    ours.set_nonblocking(true).expect("a socket");
-    let mut command = large_queue();
-    command.stdout(std::os::fd::OwnedFd::from(theirs));
-    let ours = tokio::net::UnixStream::from_std(ours).expect("a socket");
-    let server = LineConnection::spawn_with(&mut command, ours);
-    drop(command);
-    work_unread(server).await;
+async fn calls_run_while_the_output_is_not_read() {
+    for socket in [false, true] {
+        work_unread(crate::process::unread(large_queue(), socket)).await;
+    }
 }

@@ -1,40 +1,6 @@
 //! How subscriptions end on a connection that they share with calls, and what is kept of them.
 
-use super::promptly;
 use crate::prelude::*;
-
-/// Publishes a change
-#[mcp_tool]
-fn announce(server: &ServerHandle) {
-    server.tools_changed();
-}
-
-/// The end of a subscription: its result, then the notification that the stream is closed.
-#[track_caller]
-fn assert_end(messages: &[Value], id: &str) {
-    let [result, cancelled] = messages else { panic!("{messages:?}") };
-    assert_eq!(
-        (&result["id"], &result["result"]["_meta"][SUBSCRIPTION]),
-        (&json!(id), &json!(id)),
-        "{result}"
-    );
-    assert_eq!(cancelled["method"], "notifications/cancelled", "{cancelled}");
-    assert_eq!(cancelled["params"]["requestId"], id, "{cancelled}");
-}
-
-#[tokio::test]
-async fn the_result_of_a_subscription_comes_before_its_cancellation() {
-    let server = mcp_runtime::server!().tool::<announce>().build().expect("a server");
-    let mut client = LineConnection::serve(&server, 1 << 16);
-    client.listen("told", json!({ "toolsListChanged": true })).await;
-    server.handle().end_subscriptions();
-    assert_end(&client.messages(2).await, "told");
-    client.listen("again", json!({ "toolsListChanged": true })).await;
-    client.close_input().await;
-    assert_end(&client.messages(2).await, "again");
-    assert_eq!(client.next().await, None);
-    client.served().await;
-}
 
 /// Any text
 #[mcp_resource(uri = "note://{+text}")]
@@ -82,8 +48,7 @@ async fn a_client_that_listens_to_long_uris_keeps_its_share_of_memory_and_no_mor
     assert!(EventStream::open(&listen_to(BOB, &uris), server.address).await.is_ok());
     assert!(EventStream::open(&listen_to(ADA, &uris[..1]), server.address).await.is_ok());
     open.pop();
-    promptly(async { while EventStream::open(&listen_to(ADA, &uris), server.address).await.is_err() {} })
-        .await;
+    within(async { while EventStream::open(&listen_to(ADA, &uris), server.address).await.is_err() {} }).await;
 }
 
 #[tokio::test]
@@ -111,7 +76,7 @@ async fn both_eras_share_one_budget_of_subscribed_bytes() {
     assert!(message.contains("have too many bytes, of 33554432 for all clients"), "{message}");
     assert!(subscribe(BOB, &his, 4).await["result"].is_object());
     drop(listening);
-    promptly(async { while subscribe(ADA, &hers, 5).await["result"].is_null() {} }).await;
+    within(async { while subscribe(ADA, &hers, 5).await["result"].is_null() {} }).await;
 }
 
 #[tokio::test]

@@ -3,7 +3,6 @@
 
 use tokio::{net::TcpSocket, sync::Notify};
 
-use super::promptly;
 use crate::prelude::*;
 
 /// Bytes of a large reply: more than the sockets of both sides buffer.
@@ -95,7 +94,7 @@ async fn large_replies_that_a_client_does_not_read_are_charged_to_it() {
     assert_eq!(text_of(&call(ADA, "text", 60_000).send(at).await.json()).len(), 60_000);
     assert_eq!(text_of(&call(BOB, "text", LARGE).send(at).await.json()).len(), LARGE);
     drop(open);
-    promptly(async { while call(ADA, "text", LARGE).send(at).await.status != 200 {} }).await;
+    within(async { while call(ADA, "text", LARGE).send(at).await.status != 200 {} }).await;
 }
 
 #[tokio::test]
@@ -168,7 +167,7 @@ async fn replays_of_an_ended_stream_are_charged_and_keep_their_streams_until_the
     let (his, first_of_his) = ended_stream(BOB, at).await;
     assert_eq!(resume(BOB, &his, &first_of_his).send(at).await.status, 200);
     drop(open);
-    promptly(async { while resume(ADA, &session, &first).send(at).await.status != 200 {} }).await;
+    within(async { while resume(ADA, &session, &first).send(at).await.status != 200 {} }).await;
 }
 
 #[tokio::test]
@@ -189,7 +188,7 @@ async fn a_replay_that_is_not_read_holds_one_of_the_streams_of_its_client() {
             .is_err()
     );
     drop(open);
-    promptly(async { while resume(ADA, &session, &first).send(at).await.status != 200 {} }).await;
+    within(async { while resume(ADA, &session, &first).send(at).await.status != 200 {} }).await;
 }
 
 #[tokio::test]

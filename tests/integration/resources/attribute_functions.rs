@@ -13,7 +13,7 @@ use crate::prelude::*;
 struct Shelf(Vec<&'static str>);
 
 /// Their parameters may be there or not, in any order.
-async fn own(caller: Option<&Principal>, shelf: &Shelf, missing: Option<&Pending>) -> Vec<String> {
+async fn own(caller: Option<&Principal>, shelf: &Shelf, missing: Option<&Gate>) -> Vec<String> {
     let name = caller.map_or("anyone", |caller| caller.subject());
     shelf.0.iter().filter(|_| missing.is_none()).map(|title| format!("own://{name}-{title}")).collect()
 }
@@ -231,34 +231,13 @@ async fn named_functions_fail_with_what_they_write_and_not_with_what_they_propag
     assert_eq!(message, "list of 'failing' failed: the password is wrong");
 }
 
-/// Counts the futures that are pending, and those that were dropped.
-#[derive(Default)]
-struct Pending {
-    entered: AtomicUsize,
-    dropped: AtomicUsize,
-}
-
-impl Pending {
-    async fn forever(&self) {
-        struct Inside<'a>(&'a Pending);
-        impl Drop for Inside<'_> {
-            fn drop(&mut self) {
-                self.0.dropped.fetch_add(1, Ordering::SeqCst);
-            }
-        }
-        let _inside = Inside(self);
-        self.entered.fetch_add(1, Ordering::SeqCst);
-        std::future::pending::<()>().await;
-    }
-}
-
-async fn pending_list(pending: &Pending) -> Vec<String> {
-    pending.forever().await;
+async fn pending_list(gate: &Gate) -> Vec<String> {
+    gate.pass().await;
     Vec::new()
 }
 
-async fn pending_values(_: &Completion, pending: &Pending) -> Vec<String> {
-    pending.forever().await;
+async fn pending_values(_: &Completion, gate: &Gate) -> Vec<String> {
+    gate.pass().await;
     Vec::new()
 }
 
@@ -267,10 +246,10 @@ fn pending_instance(#[mcp(complete = pending_values)] id: String) -> String {
     id
 }
 
-fn pending_server() -> (Server, Arc<Pending>) {
-    let pending = Arc::<Pending>::default();
-    let server = mcp_runtime::server!().resource::<pending_instance>().state(pending.clone());
-    (server.build().expect("a server"), pending)
+fn pending_server() -> (Server, Gate) {
+    let gate = Gate::default();
+    let server = mcp_runtime::server!().resource::<pending_instance>().state(gate.clone());
+    (server.build().expect("a server"), gate)
 }
 
 fn completion_params() -> Value {
@@ -280,32 +259,32 @@ fn completion_params() -> Value {
 
 #[tokio::test]
 async fn async_named_functions_are_dropped_when_their_client_disconnects() {
-    let (server, pending) = pending_server();
+    let (server, gate) = pending_server();
     let served = HttpServer::of(&server).await;
     for (calls, (method, params)) in
         [("resources/list", json!({})), ("completion/complete", completion_params())].into_iter().enumerate()
     {
         let mut connection = HttpConnection::open(served.address).await;
         connection.send(&HttpRequest::modern(1, method, params)).await;
-        assert!(soon(|| pending.entered.load(Ordering::SeqCst) == calls + 1).await, "{method}");
-        assert_eq!(pending.dropped.load(Ordering::SeqCst), calls);
+        gate.until_entered(calls + 1).await;
+        assert_eq!(gate.dropped(), calls);
         drop(connection);
-        assert!(soon(|| pending.dropped.load(Ordering::SeqCst) == calls + 1).await, "{method}");
+        gate.until_ended(calls + 1, 0).await;
     }
 }
 
 #[tokio::test]
 async fn async_named_functions_are_dropped_when_their_request_is_cancelled() {
-    let (server, pending) = pending_server();
+    let (server, gate) = pending_server();
     let mut client = LineConnection::serve(&server, 1 << 16);
     client.initialize("2025-11-25").await;
     for (calls, (method, params)) in
         [("resources/list", json!({})), ("completion/complete", completion_params())].into_iter().enumerate()
     {
         client.send(&request(7 + calls, method, params)).await;
-        assert!(soon(|| pending.entered.load(Ordering::SeqCst) == calls + 1).await, "{method}");
+        gate.until_entered(calls + 1).await;
         client.send(&cancelled(7 + calls)).await;
-        assert!(soon(|| pending.dropped.load(Ordering::SeqCst) == calls + 1).await, "{method}");
+        gate.until_ended(calls + 1, 0).await;
     }
 }
 
@@ -318,14 +297,14 @@ fn async_named_functions_take_no_thread() {
         .build()
         .expect("a runtime");
     runtime.block_on(within(async {
-        let (server, pending) = pending_server();
+        let (server, gate) = pending_server();
         let client = TestServer::of(&server);
         let lists = async { tokio::join!(client.list_resources(), client.list_resources()) };
         let completion = client.complete("pending://{id}", "id", "");
         tokio::select! {
             _ = lists => panic!("a list ended"),
             _ = completion => panic!("a completion ended"),
-            entered = soon(|| pending.entered.load(Ordering::SeqCst) == 3) => assert!(entered),
+            () = gate.until_entered(3) => {}
         }
     }));
 }

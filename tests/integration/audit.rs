@@ -108,44 +108,10 @@ async fn each_call_is_a_line() {
 }
 
 #[tokio::test]
-async fn a_refused_call_is_a_line_with_its_reason() {
-    let lines = AuditLines::default();
-    let needs_roots = ToolDef::builder("needs_roots")
-        .requires([mcp_runtime::client_request::ClientFeature::Roots])
-        .handler(|_: ToolCall| async { "" });
-    let server = serve(builder().add(needs_roots).audit(lines.sink()));
-    server.call("made_up", json!({ "a": 1 })).await.expect_code(-32602);
-    server.read("page://two").await.expect_code(-32602);
-    server.prompt("made_up", json!({})).await.expect_code(-32602);
-    server.call("needs_roots", json!({})).await.expect_code(-32021);
-    let state = json!({ "name": "careful", "requestState": "forged" });
-    server.request("tools/call", state).await.expect_code(-32602);
-    let reasons: Vec<_> = lines
-        .take(5)
-        .await
-        .into_iter()
-        .map(|line| {
-            assert_eq!(line["outcome"], "refused");
-            format!("{} {} {} {}", line["kind"], line["item"], line["reason"], line["code"])
-        })
-        .collect();
-    assert_eq!(
-        reasons,
-        [
-            r#""tool" "made_up" "unknown" -32602"#,
-            r#""resource" "page://two" "unknown" -32602"#,
-            r#""prompt" "made_up" "unknown" -32602"#,
-            r#""tool" "needs_roots" "capability" -32021"#,
-            r#""tool" "careful" "state" -32602"#,
-        ]
-    );
-}
-
-#[tokio::test]
-async fn lines_name_the_caller_and_hidden_items_and_what_http_refused() {
+async fn lines_name_the_caller_and_hidden_items() {
     let lines = AuditLines::default();
     let builder = builder().tool::<shut_down>().audit(lines.sink()).http(|http| {
-        http.max_body(2000).caller(|parts| {
+        http.caller(|parts| {
             let user = parts.headers.get("x-user")?.to_str().ok()?;
             Some(Principal::new("https://id.example.com", user))
         })
@@ -163,20 +129,6 @@ async fn lines_name_the_caller_and_hidden_items_and_what_http_refused() {
         "trace": "0af7651916cd43dd8448eb211c80319c",
     });
     assert_eq!(line, expected);
-
-    let large = json!({ "name": "transfer", "arguments": { "account": "x".repeat(3000), "pin": "12345" } });
-    let refused = [
-        (403, request().with("host", "evil.example")),
-        (413, HttpRequest::modern(1, "tools/call", large)),
-        (415, request().with("content-type", "text/plain")),
-        (404, HttpRequest::legacy("unknown", 1, "tools/list", &json!({}))),
-    ];
-    for (status, request) in refused {
-        assert_eq!(request.send(http.address).await.status, status);
-        let line = lines.take(1).await.remove(0);
-        assert_eq!((&line["event"], &line["outcome"]), (&json!("refused"), &json!("refused")));
-        assert_eq!((&line["status"], &line["address"]), (&json!(status), &json!("127.0.0.1")), "{line}");
-    }
     drop(http);
 }
 

@@ -1,15 +1,12 @@
 //! Why a call failed or was refused: the same name in the audit log, metrics and spans.
 
+use crate::prelude::*;
 use mcp_runtime::{
     auth::Oauth,
+    client_request::ClientFeature,
     config::ServerInfo,
     layer::{LayeredCall, Next, Outcome},
 };
-use opentelemetry::trace::TracerProvider as _;
-use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider};
-use tracing_subscriber::layer::SubscriberExt as _;
-
-use crate::prelude::*;
 
 #[mcp_tool(timeout = "20ms")]
 async fn slow() {
@@ -103,24 +100,20 @@ fn builder() -> ServerBuilder {
         .resource::<page>()
         .prompt::<numbered>()
         .add(unfit)
+        .add(tool("needs_roots").requires([ClientFeature::Roots]).handler(|_: ToolCall| async { "" }))
         .add(tool("guarded").handler(|_: ToolCall| async { "" }))
         .add(tool("failed_later").handler(|_: ToolCall| async { "" }))
         .layer(guard)
 }
 
 /// The labels of the durations of requests, with how many there are.
-fn durations(text: &str) -> BTreeMap<String, u64> {
-    let counts = text.lines().filter_map(|l| l.strip_prefix("mcp_server_operation_duration_seconds_count"));
-    counts.filter_map(|l| l.rsplit_once(' ')).map(|(l, n)| (l.to_owned(), n.parse().unwrap())).collect()
+fn durations(text: &str) -> BTreeMap<String, String> {
+    samples(text, "mcp_server_operation_duration_seconds_count")
 }
 
 #[tokio::test]
 async fn a_failed_call_has_one_reason_in_the_audit_log_metrics_and_spans() {
-    let exporter = InMemorySpanExporter::default();
-    let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
-    let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
-    let _other = tracing::Dispatch::new(tracing_subscriber::registry());
-    let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
+    let exported = Exported::capture();
     let lines = AuditLines::default();
     let server = builder().audit(lines.sink()).telemetry(|t| t.metrics()).build().unwrap();
     let client = TestServer::of(&server);
@@ -128,6 +121,7 @@ async fn a_failed_call_has_one_reason_in_the_audit_log_metrics_and_spans() {
     lines.next().await;
     let call = |name: &str, arguments: Value| json!({ "name": name, "arguments": arguments });
     let read = |uri: &str| json!({ "uri": uri });
+    let forged = json!({ "name": "says_no", "requestState": "forged" });
     // outcome, reason, `error.type`, error code
     for (method, params, outcome, reason, error, code) in [
         ("tools/call", call("slow", json!({})), "tool_error", "timeout", "timeout", None),
@@ -157,6 +151,10 @@ async fn a_failed_call_has_one_reason_in_the_audit_log_metrics_and_spans() {
         ("tools/call", call("private", json!({})), "tool_error", "private", "tool_error", None),
         ("tools/call", call("says_no", json!({})), "tool_error", "", "tool_error", None),
         ("tools/call", call("made_up", json!({})), "refused", "unknown", "-32602", Some(-32602)),
+        ("prompts/get", call("made_up", json!({})), "refused", "unknown", "-32602", Some(-32602)),
+        ("resources/read", read("page://two"), "refused", "unknown", "-32602", Some(-32602)),
+        ("tools/call", call("needs_roots", json!({})), "refused", "capability", "-32021", Some(-32021)),
+        ("tools/call", forged, "refused", "state", "-32602", Some(-32602)),
         ("resources/read", read("panics://7"), "error", "panic", "panic", Some(-32603)),
         ("resources/read", read("panics://x"), "error", "invalid_arguments", "-32602", Some(-32602)),
         (
@@ -168,13 +166,13 @@ async fn a_failed_call_has_one_reason_in_the_audit_log_metrics_and_spans() {
             Some(-32602),
         ),
     ] {
-        exporter.reset();
+        exported.take();
         let _ = client.request(method, params.clone()).await;
         let line = lines.next().await;
         let text = |member: &str| line[member].as_str().unwrap_or_default();
         assert_eq!((text("outcome"), text("reason")), (outcome, reason), "{line}");
         assert_eq!(line["code"].as_i64(), code, "{line}");
-        let spans = exporter.get_finished_spans().unwrap();
+        let spans = exported.take();
         let attribute = |key: &str| {
             let found = spans.iter().flat_map(|span| &span.attributes).find(|a| a.key.as_str() == key);
             found.map(|attribute| attribute.value.to_string()).unwrap_or_default()
@@ -207,24 +205,19 @@ async fn a_failed_call_has_one_reason_in_the_audit_log_metrics_and_spans() {
     // one that its client leaves
     let left = tokio::time::timeout(Duration::from_millis(20), client.call("single", json!({}))).await;
     assert!(left.is_err());
+    let span = format!("{:?}", exported.take().pop().expect("its span"));
+    assert!(span.contains("error.type") && span.contains("cancelled"), "{span}");
     let line = lines.next().await;
     assert_eq!((&line["outcome"], &line["reason"]), (&json!("cancelled"), &json!("cancelled")));
 }
 
 #[tokio::test]
 async fn spans_and_metrics_name_the_template_of_a_resource_and_not_the_uri_that_a_client_made_up() {
-    let exporter = InMemorySpanExporter::default();
-    let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
-    let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
-    let _other = tracing::Dispatch::new(tracing_subscriber::registry());
-    let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
+    let exported = Exported::capture();
     let server = builder().telemetry(|t| t.metrics()).build().unwrap();
     let http = HttpServer::of(&server).await;
     let attributes = || -> BTreeMap<String, String> {
-        let mut spans = exporter.get_finished_spans().unwrap();
-        spans.retain(|span| span.attributes.iter().any(|a| a.key.as_str() == "mcp.method.name"));
-        exporter.reset();
-        let all = spans.into_iter().flat_map(|span| span.attributes);
+        let all = exported.take().into_iter().flat_map(|span| span.attributes);
         all.map(|a| (a.key.to_string(), a.value.to_string())).collect()
     };
     for (uri, fixed, template) in

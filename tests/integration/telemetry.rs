@@ -1,49 +1,11 @@
 //! Spans and metrics of requests, as exporters get them.
 
-use opentelemetry::trace::{SpanKind, Status, TracerProvider as _};
-use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
-use tracing::subscriber::DefaultGuard;
-use tracing_subscriber::layer::SubscriberExt as _;
+use opentelemetry::trace::{SpanKind, Status};
+use opentelemetry_sdk::trace::SpanData;
 
 use crate::prelude::*;
 
 const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-
-/// What this thread's spans are exported to.
-struct Exported {
-    exporter: InMemorySpanExporter,
-    _provider: SdkTracerProvider,
-    _subscribed: DefaultGuard,
-    /// With a single dispatcher, `tracing` would ask the threads of other tests, which have none.
-    _other: tracing::Dispatch,
-}
-
-impl Exported {
-    fn capture() -> Self {
-        let exporter = InMemorySpanExporter::default();
-        let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
-        let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
-        let other = tracing::Dispatch::new(tracing_subscriber::registry());
-        let subscriber = tracing_subscriber::registry().with(layer);
-        let subscribed = tracing::subscriber::set_default(subscriber);
-        Self { exporter, _provider: provider, _subscribed: subscribed, _other: other }
-    }
-
-    /// The spans of requests since the last call of this, in the order in which they ended.
-    fn take(&self) -> Vec<SpanData> {
-        let mut spans = self.exporter.get_finished_spans().unwrap();
-        self.exporter.reset();
-        spans.retain(|span| span.attributes.iter().any(|a| a.key.as_str() == "mcp.method.name"));
-        spans
-    }
-
-    #[track_caller]
-    fn only(&self) -> SpanData {
-        let mut spans = self.take();
-        assert_eq!(spans.len(), 1, "{spans:?}");
-        spans.remove(0)
-    }
-}
 
 /// The attributes of the conventions; those of source code are left out.
 fn attributes(span: &SpanData) -> BTreeMap<String, String> {
@@ -298,24 +260,6 @@ async fn spans_name_transport_session_and_address() {
     lines.close_input().await;
     lines.served().await;
     drop(http);
-}
-
-#[tokio::test]
-async fn a_cancelled_request_is_an_error_of_its_own() {
-    let exported = Exported::capture();
-    let wait = ToolDef::builder("wait").handler(|_: ToolCall| std::future::pending::<String>());
-    let server = serve(mcp_runtime::server!().add(wait).telemetry(|t| t.metrics()));
-    let call = server.call("wait", json!({}));
-    assert!(tokio::time::timeout(Duration::from_millis(20), call).await.is_err());
-    let span = exported.only();
-    assert_eq!(attributes(&span)["error.type"], "cancelled");
-}
-
-/// The samples of a metric: labels and value.
-fn samples(text: &str, metric: &str) -> BTreeMap<String, String> {
-    let of_metric = text.lines().filter_map(|line| line.strip_prefix(metric));
-    let samples = of_metric.filter_map(|rest| rest.rsplit_once(' '));
-    samples.map(|(labels, value)| (labels.to_owned(), value.to_owned())).collect()
 }
 
 const COUNT: &str = "mcp_server_operation_duration_seconds_count";

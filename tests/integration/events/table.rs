@@ -4,9 +4,6 @@ use std::{future::Future, pin::Pin};
 
 use mcp_runtime::event;
 use mcp_tests::programs::manifest_dir;
-use opentelemetry::trace::TracerProvider as _;
-use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider};
-use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::{
     fixture::{
@@ -619,11 +616,7 @@ async fn rates_hold_for_webhooks(transport: Transport) {
 }
 
 async fn is_observed(transport: Transport) {
-    let exporter = InMemorySpanExporter::default();
-    let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
-    let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
-    let _other = tracing::Dispatch::new(tracing_subscriber::registry());
-    let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
+    let exported = Exported::capture();
     let lines = AuditLines::default();
     let observed = builder().audit(lines.sink()).telemetry(|telemetry| telemetry.metrics());
     let server = with_callers(observed.limits(|all| all.events(|events| events.webhooks_on_loopback())));
@@ -674,7 +667,7 @@ async fn is_observed(transport: Transport) {
     for method in &methods {
         assert!(soon(|| has_line(method)).await, "{method}: {:?}", written());
     }
-    let spans = || exporter.get_finished_spans().expect("spans");
+    let spans = || exported.exporter.get_finished_spans().expect("spans");
     let has_span = |method: &str| spans().iter().any(|span| span.name == format!("{method} {CREATED}"));
     for method in &methods {
         let names = || spans().iter().map(|span| span.name.clone()).collect::<Vec<_>>();

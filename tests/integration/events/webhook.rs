@@ -119,7 +119,7 @@ pub(super) struct Running {
     pub(super) handle: ServerHandle,
 }
 
-/// A server whose callers say who they are.
+/// A server whose callers say who they are, and for how many milliseconds if that ends.
 pub(super) async fn running() -> Running {
     let builder = Server::builder("notes", "1").add(event::of::<note_added>());
     start(builder.limits(|limits| limits.events(|events| events.webhooks_on_loopback()))).await
@@ -128,11 +128,11 @@ pub(super) async fn running() -> Running {
 pub(super) async fn start(builder: ServerBuilder) -> Running {
     let builder = builder.http(|http| {
         http.caller(|parts| {
-            let name = parts.headers.get("x-user")?.to_str().ok()?;
-            let principal = Principal::new("test", name);
-            Some(match parts.headers.contains_key("x-soon") {
-                true => principal.with_expiry(SystemTime::now() + Duration::from_secs(90)),
-                false => principal,
+            let principal = Principal::new("test", parts.headers.get("x-user")?.to_str().ok()?);
+            let expires = parts.headers.get("x-expires").and_then(|time| time.to_str().ok()?.parse().ok());
+            Some(match expires {
+                Some(time) => principal.with_expiry(SystemTime::now() + Duration::from_millis(time)),
+                None => principal,
             })
         })
     });
@@ -408,9 +408,10 @@ async fn a_new_secret_signs_besides_the_old_one_and_a_lifetime_is_not_longer_tha
     let message = endpoint.messages().pop().unwrap();
     assert!(message.is_signed_by(&secret(1)) && message.is_signed_by(&secret(2)));
     let before = SystemTime::now();
-    for (user, header, seconds) in [("eve", "x-none", 120), ("eve", "x-soon", 90)] {
+    for (user, header, seconds) in [("eve", "x-none", 120), ("eve", "x-expires", 90)] {
         let request = HttpRequest::modern(1, "events/subscribe", subscription(&endpoint.url, &secret(1)));
-        let reply = request.header("X-User", user).header(header, "1").send(server.http.address).await.json();
+        let reply =
+            request.header("X-User", user).header(header, "90000").send(server.http.address).await.json();
         let granted = reply["result"]["refreshBefore"].as_str().expect("a time");
         let granted: chrono::DateTime<chrono::Utc> = granted.parse().expect("a time");
         let granted = Duration::from_secs(granted.timestamp().unsigned_abs());
@@ -583,23 +584,6 @@ async fn secrets_of_webhooks_are_in_no_log_span_audit_line_or_reply() {
     }
 }
 
-/// A server whose callers say who they are and when that expires, in milliseconds from now.
-async fn expiring(builder: ServerBuilder) -> Running {
-    let builder = builder.limits(|limits| limits.events(|events| events.webhooks_on_loopback()));
-    let builder = builder.http(|http| {
-        http.caller(|parts| {
-            let principal = Principal::new("test", parts.headers.get("x-user")?.to_str().ok()?);
-            let expires = parts.headers.get("x-expires").and_then(|time| time.to_str().ok()?.parse().ok());
-            Some(match expires {
-                Some(time) => principal.with_expiry(SystemTime::now() + Duration::from_millis(time)),
-                None => principal,
-            })
-        })
-    });
-    let server = builder.build().expect("a server");
-    Running { handle: server.handle(), http: HttpServer::of(&server).await }
-}
-
 /// Waits until an endpoint was told that one of its subscriptions has ended, and returns the error.
 async fn terminated(endpoint: &Endpoint) -> Value {
     let found = || endpoint.controls().into_iter().find(|control| control["type"] == "terminated");
@@ -628,7 +612,7 @@ async fn webhooks_of_a_principal_end_with_its_streams_and_those_of_others_go_on(
 
 #[tokio::test]
 async fn an_endpoint_is_told_when_the_authentication_of_its_principal_expires() {
-    let server = expiring(Server::builder("notes", "1").add(event::of::<note_added>())).await;
+    let server = running().await;
     let endpoint = Endpoint::start().await;
     let request = HttpRequest::modern(1, "events/subscribe", subscription(&endpoint.url, &secret(1)));
     let request = request.header("x-user", "ada").header("x-expires", "1500");

@@ -24,91 +24,37 @@ async fn a_string_is_one_text_block() {
 }
 
 #[tokio::test]
-async fn plain_values_are_text() {
-    #[mcp_tool]
-    fn number() -> f64 {
-        1.5
+async fn values_of_each_type_become_content_blocks() {
+    /// The blocks of a function of that type that returns that value.
+    macro_rules! returned {
+        ($($ty:ty: $value:expr => $content:tt;)*) => {$({
+            #[mcp_tool]
+            fn give() -> $ty {
+                $value
+            }
+            let reply = serve(mcp_runtime::server!().tool::<give>()).call("give", json!({})).await;
+            assert_eq!(result(&reply), json!({ "content": $content }), stringify!($ty));
+        })*};
     }
-    #[mcp_tool]
-    fn nan() -> f64 {
-        f64::NAN
-    }
-    #[mcp_tool]
-    fn wide() -> u128 {
-        u128::MAX
-    }
-    #[mcp_tool]
-    fn flag() -> bool {
-        true
-    }
-    #[mcp_tool]
-    fn letter() -> char {
-        'ß'
-    }
-    #[mcp_tool]
-    fn borrowed() -> &'static str {
-        "static"
-    }
-    #[mcp_tool]
-    fn cow() -> std::borrow::Cow<'static, str> {
-        "cow".into()
-    }
-    #[mcp_tool]
-    fn fine() -> Result<i8, ToolError> {
-        Ok(-1)
-    }
-    #[mcp_tool]
-    fn some() -> Option<String> {
-        Some("some".into())
-    }
-    let server = serve(
-        mcp_runtime::server!()
-            .tool::<number>()
-            .tool::<nan>()
-            .tool::<wide>()
-            .tool::<flag>()
-            .tool::<letter>()
-            .tool::<borrowed>()
-            .tool::<cow>()
-            .tool::<fine>()
-            .tool::<some>(),
-    );
-    for (tool, text) in [
-        ("number", "1.5"),
-        ("nan", "NaN"),
-        ("wide", "340282366920938463463374607431768211455"),
-        ("flag", "true"),
-        ("letter", "ß"),
-        ("borrowed", "static"),
-        ("cow", "cow"),
-        ("fine", "-1"),
-        ("some", "some"),
-    ] {
-        let reply = server.call(tool, json!({})).await;
-        assert_eq!(result(&reply), json!({ "content": [{ "type": "text", "text": text }] }), "{tool}");
-    }
-}
-
-#[tokio::test]
-async fn unit_and_none_are_empty_content() {
-    #[mcp_tool]
-    fn unit() {}
-    #[mcp_tool]
-    async fn fine() -> Result<(), ToolError> {
-        Ok(())
-    }
-    #[mcp_tool]
-    fn none() -> Option<String> {
-        None
-    }
-    #[mcp_tool]
-    fn no_blocks() -> Vec<Content> {
-        Vec::new()
-    }
-    let server =
-        serve(mcp_runtime::server!().tool::<unit>().tool::<fine>().tool::<none>().tool::<no_blocks>());
-    for tool in ["unit", "fine", "none", "no_blocks"] {
-        assert_eq!(result(&server.call(tool, json!({})).await), json!({ "content": [] }), "{tool}");
+    returned! {
+        f64: 1.5 => [{ "type": "text", "text": "1.5" }];
+        f64: f64::NAN => [{ "type": "text", "text": "NaN" }];
+        u128: u128::MAX => [{ "type": "text", "text": "340282366920938463463374607431768211455" }];
+        bool: true => [{ "type": "text", "text": "true" }];
+        char: 'ß' => [{ "type": "text", "text": "ß" }];
+        &'static str: "static" => [{ "type": "text", "text": "static" }];
+        std::borrow::Cow<'static, str>: "cow".into() => [{ "type": "text", "text": "cow" }];
+        Result<i8, ToolError>: Ok(-1) => [{ "type": "text", "text": "-1" }];
+        Option<String>: Some("some".into()) => [{ "type": "text", "text": "some" }];
+        (): () => [];
+        Result<(), ToolError>: Ok(()) => [];
+        Option<String>: None => [];
+        Vec<Content>: Vec::new() => [];
+        Vec<String>: vec!["a".into(), "b".into()] => [{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }];
+        Vec<Content>: vec!["a".into(), Image::from_base64("AA==", "image/gif").into()] =>
+            [{ "type": "text", "text": "a" }, { "type": "image", "data": "AA==", "mimeType": "image/gif" }];
+        Result<Image, ToolError>: Ok(Image::new([], "image/png").annotated(|hints| hints.audience([Role::User]))) =>
+            [{ "type": "image", "data": "", "mimeType": "image/png", "annotations": { "audience": ["user"] } }];
     }
 }
 
@@ -185,59 +131,24 @@ async fn blocks_are_downgraded_for_older_revisions() {
 }
 
 #[tokio::test]
-async fn lists_become_blocks() {
-    #[mcp_tool]
-    fn texts() -> Vec<String> {
-        vec!["a".into(), "b".into()]
-    }
-    #[mcp_tool]
-    fn mixed() -> Vec<Content> {
-        vec!["a".into(), Image::from_base64("AA==", "image/gif").into()]
-    }
-    #[mcp_tool]
-    async fn one() -> Result<Image, ToolError> {
-        Ok(Image::new([], "image/png").annotated(|hints| hints.audience([Role::User])))
-    }
+async fn a_whole_result_has_its_blocks_its_failure_and_any_key_of_meta() {
     #[mcp_tool]
     fn whole() -> ToolResult {
-        ToolResult::text("a").with("b").meta("org.example/k", "v\"\\").failed()
+        let whole = ToolResult::text("a").with("b").meta("org.example/k", "v\"\\").failed();
+        whole.meta("a\"b", 1).meta("\"", 2).meta("c\\", 3).meta("\n", 4)
     }
-    let server = serve(mcp_runtime::server!().tool::<texts>().tool::<mixed>().tool::<one>().tool::<whole>());
-    let content = |reply: &Reply| result(reply)["content"].clone();
+    let server = serve(mcp_runtime::server!().tool::<whole>());
+    let meta = json!({ "org.example/k": "v\"\\", "a\"b": 1, "\"": 2, "c\\": 3, "\n": 4 });
     assert_eq!(
-        content(&server.call("texts", json!({})).await),
-        json!([{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }])
-    );
-    assert_eq!(
-        content(&server.call("mixed", json!({})).await),
-        json!([{ "type": "text", "text": "a" }, { "type": "image", "data": "AA==", "mimeType": "image/gif" }])
-    );
-    assert_eq!(
-        content(&server.call("one", json!({})).await),
-        json!([{ "type": "image", "data": "", "mimeType": "image/png", "annotations": { "audience": ["user"] } }])
-    );
-    let whole = server.call("whole", json!({})).await;
-    assert_eq!(
-        result(&whole),
+        result(&server.call("whole", json!({})).await),
         json!({
             "content": [{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }],
             "isError": true,
-            "_meta": { "org.example/k": "v\"\\" }
+            "_meta": meta
         })
     );
     let legacy = server.legacy(Revision::V2025_11_25).call("whole", json!({})).await;
-    assert_eq!(legacy.value()["_meta"], json!({ "org.example/k": "v\"\\" }));
-}
-
-#[tokio::test]
-async fn any_key_of_meta_is_preserved() {
-    #[mcp_tool]
-    fn odd() -> ToolResult {
-        ToolResult::text("").meta("a\"b", 1).meta("\"", 2).meta("c\\", 3).meta("\n", 4)
-    }
-    let server = serve(mcp_runtime::server!().tool::<odd>());
-    let reply = server.call("odd", json!({})).await;
-    assert_eq!(result(&reply)["_meta"], json!({ "a\"b": 1, "\"": 2, "c\\": 3, "\n": 4 }));
+    assert_eq!(legacy.value()["_meta"], meta);
 }
 
 #[tokio::test]

@@ -126,36 +126,6 @@ async fn the_context_gives_access_to_the_request() {
 }
 
 #[test]
-fn an_annotated_function_is_just_a_function() {
-    #[mcp_tool(strict, timeout = "1s")]
-    async fn add(
-        /// Left
-        #[mcp(range(0..=10))]
-        a: i64,
-        #[mcp(default = 2)] b: i64,
-        ctx: &Context,
-        counter: &Counter,
-    ) -> Result<Json<i64>, ToolError> {
-        ctx.progress(1.0).send();
-        counter.0.fetch_add(1, Ordering::Relaxed);
-        Ok(Json(a + b))
-    }
-    #[mcp_tool]
-    fn half(n: u32) -> u32 {
-        n / 2
-    }
-    let counter = Counter::default();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let sum = runtime.block_on(add(1, 1000, &Context::for_test(), &counter));
-    assert_eq!(sum.map(|Json(sum)| sum).ok(), Some(1001), "no rule, no default, no decoding");
-    assert_eq!(counter.0.load(Ordering::Relaxed), 1);
-    assert_eq!(half(7), 3);
-    // both are still registered as tools
-    let built = mcp_runtime::server!().tool::<add>().tool::<half>().state(Counter::default()).build();
-    assert!(built.is_ok());
-}
-
-#[test]
 fn two_values_of_one_type_of_state_are_a_build_error() {
     struct Db(#[allow(dead_code)] u32);
     for builder in [

@@ -98,35 +98,6 @@ async fn tools_can_be_added_and_removed_while_the_server_runs() {
 }
 
 #[tokio::test]
-async fn adding_a_duplicate_changes_nothing() {
-    let built = mcp_runtime::server!().tool::<fixed>().add(shout()).build().expect("a server");
-    let handle = built.handle();
-    let server = TestServer::of(&built);
-    let clash = ToolDef::builder("fixed").handler(|_| async { "usurper" });
-    let error = handle.add(clash).expect_err("a clash").to_string();
-    assert!(error.contains("two tools are `fixed`") && error.contains("runtime_tools.rs:"), "{error}");
-    let bad =
-        ToolDef::builder("shout").input_schema(json!({ "type": "string" })).handler(|_| async { "bad" });
-    assert!(handle.add(bad).is_err());
-    assert!(!handle.remove_tool("fixed").expect("annotated tools stay"));
-    server.call("fixed", json!({})).await.expect_text("annotated");
-    server.call("shout", json!({ "text": "a" })).await.expect_ok();
-}
-
-#[tokio::test]
-async fn a_server_with_a_handle_declares_tools() {
-    let built = mcp_runtime::server!().build().expect("a server");
-    let server = TestServer::of(&built);
-    assert_eq!(server.capabilities().await.get("tools"), None);
-    server.request("tools/list", json!({})).await.expect_code(-32601);
-    let handle = built.handle();
-    assert!(server.capabilities().await.get("tools").is_some());
-    assert_eq!(server.list_tools().await, [] as [Value; 0]);
-    handle.add(shout()).expect("added");
-    assert_eq!(server.list_tools().await.len(), 1);
-}
-
-#[tokio::test]
 async fn runtime_tools_have_the_same_limits_and_failures() {
     let slow =
         ToolDef::builder("slow").timeout(Duration::from_millis(20)).max_concurrency(1).handler(|_| async {

@@ -1,5 +1,6 @@
 //! Any pair of byte streams: the same connection as stdio, over an in-memory duplex.
 
+use mcp_runtime::context::LogLevel;
 use tokio::io::AsyncWriteExt;
 
 use crate::prelude::*;
@@ -229,17 +230,20 @@ fn keep(ctx: &Context, kept: &Kept) -> &'static str {
 }
 
 #[tokio::test]
-async fn a_call_that_has_ended_reports_no_progress() {
+async fn a_call_that_has_ended_reports_no_progress_and_logs_nothing() {
     let kept = Kept::default();
-    let server = mcp_runtime::server!().tool::<keep>().state(kept.clone()).build().expect("a server");
+    let builder = mcp_runtime::server!().tool::<keep>().state(kept.clone());
+    let server = builder.telemetry(|telemetry| telemetry.client_logging()).build().expect("a server");
     let mut client = LineConnection::serve(&server, 1 << 16);
     let mut modern = meta();
     modern["progressToken"] = 1.into();
+    modern["io.modelcontextprotocol/logLevel"] = "debug".into();
     client.start(1, "tools/call", json!({ "name": "keep", "_meta": modern })).await;
     assert_eq!(client.message().await["params"]["progress"], 1.0);
     assert_eq!(text_of(&client.message().await), "kept");
     let ctx = kept.0.lock().unwrap().take().expect("a context");
     ctx.progress(2.0).send();
+    ctx.log(LogLevel::Error, "too late").send();
     // the next message is that of the next request
     client.request(2, "tools/list", json!({ "_meta": meta() })).await;
     client.shake_hands("2025-11-25").await;
@@ -248,5 +252,6 @@ async fn a_call_that_has_ended_reports_no_progress() {
     assert_eq!(text_of(&client.message().await), "kept");
     let ctx = kept.0.lock().unwrap().take().expect("a context");
     ctx.progress(2.0).send();
+    ctx.log(LogLevel::Error, "too late").send();
     client.request(4, "ping", json!({})).await;
 }

@@ -176,23 +176,6 @@ async fn missing_unknown_and_malformed_responses_are_handled() {
 }
 
 #[tokio::test]
-async fn an_invalid_response_is_requested_three_more_times() {
-    let (server, _) = server();
-    let arguments = || json!({ "amount": 1 });
-    let mut state = request_state(&server, "tip", arguments()).await;
-    for again in 0..4 {
-        let reply = send(&server, "tip", arguments(), with(&state, &json!({ "payee": 12345 }))).await;
-        if again < 3 {
-            assert_eq!(reply.value()["resultType"], "input_required", "{again}: {reply}");
-            state = reply.value()["requestState"].clone();
-        } else {
-            assert_eq!(reply.value()["isError"], true, "{reply}");
-            assert!(reply.text().starts_with("the answer to `payee` does not fit"), "{reply}");
-        }
-    }
-}
-
-#[tokio::test]
 async fn responses_are_not_used_again_after_a_restart() {
     let arguments = || json!({ "amount": 10 });
     let start = || serve(builder(&Arc::default()).stores(|stores| stores.keys([server_key(1)])));

@@ -2,7 +2,7 @@
 
 use mcp_runtime::client_request::ClientFeature;
 
-use crate::{http::legacy::session, prelude::*};
+use crate::prelude::*;
 
 #[derive(Default)]
 struct Runs(AtomicUsize);
@@ -122,15 +122,4 @@ async fn a_refused_call_does_not_wait_for_a_permit() {
         std::future::poll_fn(|cx| std::task::Poll::Ready(running.as_mut().poll(cx).is_pending())).await;
     assert!(first, "it has the only turn, for as long as it is not given up");
     assert_eq!(required(&TestServer::of(&server).call("roots", json!({})).await), json!({ "roots": {} }));
-}
-
-#[tokio::test]
-async fn over_http_modern_clients_get_status_400() {
-    let server = HttpServer::start(builder()).await;
-    let params = json!({ "name": "model", "arguments": { "n": 1 } });
-    let reply = HttpRequest::modern(1, "tools/call", params.clone()).send(server.address).await;
-    assert_eq!((reply.status, reply.code()), (400, -32021), "{}", reply.text());
-    let legacy = session(&server, "2025-11-25").await;
-    let reply = HttpRequest::legacy(&legacy, 1, "tools/call", &params).send(server.address).await;
-    assert_eq!((reply.status, &reply.json()["result"]["isError"]), (200, &json!(true)), "{}", reply.text());
 }

@@ -1,15 +1,12 @@
 //! Stdio, with a real child process.
 
-#[cfg(unix)]
-use std::os::fd::OwnedFd;
-
 use crate::{
     prelude::*,
-    process::{fixture, legacy, start, until_counted},
+    process::{fixture, legacy, start},
 };
 
 #[cfg(unix)]
-use tokio::io::{AsyncRead, AsyncWriteExt};
+use {crate::process::unread, tokio::io::AsyncWriteExt};
 
 #[tokio::test]
 async fn an_invalid_line_costs_one_message() {
@@ -128,36 +125,6 @@ async fn calls_that_run_or_are_queued_after_the_shutdown_timeout_get_an_error() 
 }
 
 #[tokio::test]
-async fn a_ping_is_answered_while_calls_run_concurrently() {
-    let mut server = start();
-    server.send(&call("a", "wait", &json!({}))).await;
-    server.send(&call("b", "wait", &json!({}))).await;
-    server.reply_to(&ping("p")).await;
-    until_counted(&mut server, "waiting 2").await;
-    server.send(&call("open", "open", &json!({ "n": 2 }))).await;
-    let replies = server.messages(3).await;
-    let mut ids: Vec<_> = replies.iter().map(|reply| reply["id"].as_str().unwrap()).collect();
-    ids.sort();
-    assert_eq!(ids, ["a", "b", "open"]);
-}
-
-#[tokio::test]
-async fn a_cancelled_call_is_dropped_and_gets_no_response() {
-    for old in [false, true] {
-        let mut server = if old { legacy("2025-06-18").await } else { start() };
-        let mut request = if old { legacy_call } else { call }("never", "hang", &json!({}));
-        request["params"]["_meta"]["progressToken"] = json!("of a cancelled call");
-        server.send(&request).await;
-        server.send(&cancelled("unknown")).await;
-        server.send(&cancelled("never")).await;
-        // `reply_to` fails on any other message, such as progress that the tool still reports
-        until_counted(&mut server, "dropped 1 fired 1").await;
-        server.close_input().await;
-        assert_eq!(server.next().await, None);
-    }
-}
-
-#[tokio::test]
 async fn modern_requests_need_no_handshake_and_legacy_ones_do() {
     let mut server = start();
     assert_eq!(server.reply_to(&ping("p")).await["result"], json!({}));
@@ -171,15 +138,6 @@ async fn modern_requests_need_no_handshake_and_legacy_ones_do() {
         named["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(version);
         assert_eq!(error_code(&server.reply_to(&named).await), -32022);
     }
-}
-
-#[tokio::test]
-async fn modern_requests_are_served_after_a_handshake() {
-    let mut server = legacy("2024-11-05").await;
-    let modern = server.reply_to(&call(1, "echo", &json!({ "message": "m" }))).await;
-    assert_eq!(modern["result"]["resultType"], "complete");
-    let legacy = server.reply_to(&legacy_call(2, "echo", &json!({ "message": "m" }))).await;
-    assert_eq!(legacy["result"], json!({ "content": [{ "type": "text", "text": "m" }] }));
 }
 
 #[tokio::test]
@@ -258,22 +216,6 @@ async fn a_full_server_queues_then_refuses_and_still_answers_pings() {
     server.reply_to(&ping("nothing else comes")).await;
 }
 
-#[tokio::test]
-async fn an_id_in_flight_cannot_be_reused() {
-    let mut server = start();
-    server.send(&call("same", "wait", &json!({}))).await;
-    let reply = server.reply_to(&call("same", "echo", &json!({ "message": "" }))).await;
-    assert_eq!(error_code(&reply), -32600);
-    // once answered, the id is free again
-    server.send(&call("open", "open", &json!({ "n": 1 }))).await;
-    let replies = server.messages(2).await;
-    assert!(replies.iter().any(|reply| reply["id"] == "same"), "{replies:?}");
-    assert_eq!(
-        text_of(&server.reply_to(&call("same", "echo", &json!({ "message": "again" }))).await),
-        "again"
-    );
-}
-
 /// Every request of a client that sends many gets one response, on a line of its own.
 #[cfg(unix)]
 async fn flood(mut server: LineConnection) {
@@ -300,12 +242,15 @@ async fn flood(mut server: LineConnection) {
 }
 
 #[cfg(unix)]
-async fn write_before_reading(output: impl AsyncRead + Send + Unpin + 'static, stdout: OwnedFd) {
-    let mut command = fixture();
-    command.stdout(stdout);
-    let mut server = LineConnection::spawn_with(&mut command, output);
-    // the parent's end of the output is closed here, so that the output ends with the process
-    drop(command);
+#[tokio::test]
+async fn nothing_is_lost_while_the_output_is_not_read() {
+    for socket in [false, true] {
+        write_before_reading(unread(fixture(), socket)).await;
+    }
+}
+
+#[cfg(unix)]
+async fn write_before_reading(mut server: LineConnection) {
     // with the one below, 8 that run and 4 that wait, the server's bounds: it must keep reading although its output is full
     let requests: String = (0..11)
         .map(|id| format!("{}\n", call(format!("first {id}"), "large", &json!({ "n": 60_000 }))))
@@ -320,20 +265,4 @@ async fn write_before_reading(output: impl AsyncRead + Send + Unpin + 'static, s
     server.reply_to(&ping("last")).await;
 
     flood(server).await;
-}
-
-#[cfg(unix)]
-#[tokio::test]
-async fn nothing_is_lost_while_the_pipe_is_not_read() {
-    let (reader, writer) = std::io::pipe().unwrap();
-    let reader = tokio::net::unix::pipe::Receiver::from_owned_fd(reader.into()).unwrap();
-    write_before_reading(reader, writer.into()).await;
-}
-
-#[cfg(unix)]
-#[tokio::test]
-async fn nothing_is_lost_while_the_socket_is_not_read() {
-    let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
-    ours.set_nonblocking(true).unwrap();
-    write_before_reading(tokio::net::UnixStream::from_std(ours).unwrap(), theirs.into()).await;
 }

@@ -1,10 +1,9 @@
-//! Sampling, roots, and several client requests at once.
+//! Sampling and roots.
 
 use mcp_runtime::{
     client_request::{ClientRequestError, CreateMessage, SamplingMessage, SamplingTool, ToolChoice},
     content::Role,
 };
-use tokio::join;
 
 use super::{client, everything, since};
 use crate::prelude::*;
@@ -136,39 +135,6 @@ async fn roots_are_listed_in_every_revision() {
         server.call("folders", json!({})).await.expect_text("file:///a A; file:///b ");
         assert_eq!(questions.take(), [("roots/list".to_owned(), json!({}))], "{revision}");
     }
-}
-
-/// Sends an elicitation, a sampling request and a roots request at once.
-#[mcp_tool]
-async fn all_at_once(ctx: &Context) -> Result<String, ClientRequestError> {
-    let (name, greeting, roots) = join!(
-        ctx.elicit::<String>("user_name", "Who are you?"),
-        ctx.sample("greeting", CreateMessage::user("Say hello.")),
-        ctx.roots("client_roots"),
-    );
-    Ok(format!("{} {}! {}", greeting?.text(), name?, roots?.len()))
-}
-
-#[tokio::test]
-async fn joined_client_requests_share_a_round_trip() {
-    let answer = |method: &str, _: &Value| match method {
-        "elicitation/create" => json!({ "action": "accept", "content": { "value": "Ada" } }),
-        "sampling/createMessage" => said(&json!({ "type": "text", "text": "Hello" })),
-        _ => json!({ "roots": [] }),
-    };
-    let (mut server, _) = client(mcp_runtime::server!().tool::<all_at_once>(), answer);
-    for revision in since(Revision::V2025_06_18) {
-        server = server.legacy(revision);
-        server.call("all_at_once", json!({})).await.expect_text("Hello Ada! 0");
-    }
-    let server = serve(mcp_runtime::server!().tool::<all_at_once>());
-    let params = json!({ "name": "all_at_once", "_meta": {
-        "io.modelcontextprotocol/clientCapabilities": everything()
-    }});
-    let reply = server.request("tools/call", params).await;
-    let asked: Vec<&String> =
-        reply.value()["inputRequests"].as_object().map(|map| map.keys().collect()).unwrap_or_default();
-    assert_eq!(asked, ["client_roots", "greeting", "user_name"], "{reply}");
 }
 
 /// Prefers an elicited value, but works without.

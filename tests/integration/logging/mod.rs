@@ -3,8 +3,6 @@
 mod floods;
 mod tracing_events;
 
-use std::sync::PoisonError;
-
 use mcp_runtime::context::LogLevel;
 
 use crate::{
@@ -33,22 +31,6 @@ async fn kinds(ctx: &Context) {
     ctx.log(LogLevel::Error, "last\nline").send();
 }
 
-static LEFT: Mutex<Option<Context>> = Mutex::new(None);
-
-/// Stores its context for a later call
-#[mcp_tool]
-fn leave(ctx: &Context) {
-    *LEFT.lock().unwrap_or_else(PoisonError::into_inner) = Some(ctx.clone());
-    ctx.log(LogLevel::Error, "in time").send();
-}
-
-/// Logs through the context of a finished call
-#[mcp_tool]
-fn late() -> bool {
-    let left = LEFT.lock().unwrap_or_else(PoisonError::into_inner).take();
-    left.inspect(|ctx| ctx.log(LogLevel::Error, "too late").send()).is_some()
-}
-
 #[mcp_resource(uri = "log://one")]
 fn read(ctx: &Context) -> &'static str {
     ctx.log(LogLevel::Notice, "read").send();
@@ -65,14 +47,7 @@ fn builder() -> ServerBuilder {
     let quiet = ToolDef::builder("quiet").handler(|call: ToolCall| async move {
         call.context.log(LogLevel::Debug, "quiet").send();
     });
-    mcp_runtime::server!()
-        .tool::<talk>()
-        .tool::<kinds>()
-        .tool::<leave>()
-        .tool::<late>()
-        .resource::<read>()
-        .prompt::<prompt>()
-        .add(quiet)
+    mcp_runtime::server!().tool::<talk>().tool::<kinds>().resource::<read>().prompt::<prompt>().add(quiet)
 }
 
 fn logging() -> ServerBuilder {
@@ -189,16 +164,6 @@ async fn nothing_is_logged_for_a_finished_call() {
     server.send(&cancelled("never")).await;
     until_counted(&mut server, "fired 1").await;
     server.reply_to(&ping("after")).await;
-}
-
-#[tokio::test]
-async fn a_context_that_outlives_its_call_logs_nothing() {
-    let server = HttpServer::start(logging()).await;
-    let left =
-        HttpRequest::modern(1, "tools/call", asking("leave", "debug")).send(server.address).await.messages();
-    assert_eq!((left.len(), &left[0]["params"]["data"]), (2, &json!("in time")));
-    let reply = HttpRequest::modern(2, "tools/call", asking("late", "debug")).send(server.address).await;
-    assert_eq!(reply.json()["result"]["content"][0]["text"], "true");
 }
 
 #[tokio::test]

@@ -1,9 +1,9 @@
 //! Client requests over every transport: elicitation, sampling and roots; several at once, refused, or sent to clients
 //! without the capability.
 
-use mcp_runtime::client_request::{ClientRequestError, CreateMessage};
+use mcp_runtime::client_request::CreateMessage;
 
-use super::{Cell, Name, Protocol, Seen, capable, cells, connect_to};
+use super::{Cell, Name, Protocol, capable, cells, connect_to};
 use crate::prelude::*;
 
 #[mcp_type]
@@ -21,9 +21,12 @@ async fn greet(ctx: &Context) -> Result<String, ToolError> {
 
 /// Books a flight from two responses
 #[mcp_tool]
-async fn book(ctx: &Context, seen: &Arc<Seen>) -> Result<String, ToolError> {
-    let quote: usize =
-        ctx.once("quote", || async { Ok(seen.quoted.fetch_add(1, Ordering::Relaxed) + 41) }).await?;
+async fn book(ctx: &Context, gate: &Gate) -> Result<String, ToolError> {
+    let quote = async || {
+        gate.enter().finish();
+        Ok(40 + gate.entered())
+    };
+    let quote: usize = ctx.once("quote", quote).await?;
     let name = ctx.elicit::<Name>("name", "Who flies?");
     let flight = ctx.elicit::<Flight>("flight", "How?");
     let (name, flight) = tokio::join!(name, flight);
@@ -37,7 +40,6 @@ async fn book(ctx: &Context, seen: &Arc<Seen>) -> Result<String, ToolError> {
 async fn optional(ctx: &Context) -> String {
     match ctx.elicit::<Name>("who", "Who?").await {
         Ok(Name { name }) => format!("it is {name}"),
-        Err(ClientRequestError::Declined { .. }) => "declined".into(),
         Err(error) => format!("no answer: {error}"),
     }
 }
@@ -67,13 +69,6 @@ async fn detached(ctx: &Context) -> Result<String, ToolError> {
     Ok(asked?.to_string())
 }
 
-/// Sends the user to a page
-#[mcp_tool]
-async fn visit(ctx: &Context) -> Result<&'static str, ToolError> {
-    ctx.elicit_url("consent", "Let us in.", "https://example.com/connect").await?;
-    Ok("connected")
-}
-
 /// A page that elicits the name of its reader
 #[mcp_resource(uri = "page://welcome", cache(ttl = "60s", public))]
 async fn welcome(ctx: &Context) -> Result<String, ToolError> {
@@ -88,16 +83,12 @@ async fn brief(topic: String, ctx: &Context) -> Result<String, ToolError> {
     Ok(format!("{name} writes about {topic}"))
 }
 
-fn builder(seen: &Arc<Seen>) -> ServerBuilder {
-    mcp_runtime::server!().discover_in(module_path!()).state(Arc::clone(seen))
+fn builder(gate: &Gate) -> ServerBuilder {
+    mcp_runtime::server!().discover_in(module_path!()).state(gate.clone())
 }
 
 fn answers(method: &str, params: &Value) -> Value {
     let content = match (method, params["message"].as_str()) {
-        ("elicitation/create", Some("Let us in.")) => {
-            assert_eq!(params["url"], "https://example.com/connect");
-            return json!({ "action": "accept" });
-        }
         ("elicitation/create", Some("How?")) => json!({ "seats": 2, "window": true }),
         ("elicitation/create", Some(text)) if text.starts_with("Pay ") => json!({ "value": true }),
         ("elicitation/create", Some("One?" | "Two?" | "Really?")) => json!({ "value": true }),
@@ -112,78 +103,33 @@ fn answers(method: &str, params: &Value) -> Value {
     json!({ "action": "accept", "content": content })
 }
 
-fn declines(_: &str, _: &Value) -> Value {
-    json!({ "action": "decline" })
-}
-
-async fn connect(cell: Cell) -> (Client, Arc<Seen>) {
-    let seen = Arc::<Seen>::default();
-    let server = builder(&seen).build().unwrap();
-    (connect_to(&server, cell, capable(), answers).await, seen)
-}
-
-#[tokio::test]
-async fn one_function_elicits_over_every_transport() {
-    for cell in cells("elicitation") {
-        let (mut client, _) = connect(cell).await;
-        let exchange = client.call("greet", json!({})).await;
-        assert_eq!(exchange.text(), "Hello, Ada!", "{cell:?}");
-        assert_eq!(exchange.round_trips, if cell.1 == Protocol::Modern { 2 } else { 1 }, "{cell:?}");
-    }
+async fn connect(cell: Cell) -> (Client, Gate) {
+    let gate = Gate::default();
+    let server = builder(&gate).build().unwrap();
+    (connect_to(&server, cell, capable(), answers).await, gate)
 }
 
 #[tokio::test]
 async fn joined_client_requests_share_a_round_trip_and_once_runs_once() {
     for cell in cells("client requests") {
-        let (mut client, seen) = connect(cell).await;
+        let (mut client, gate) = connect(cell).await;
         let exchange = client.call("book", json!({})).await;
         assert_eq!(exchange.text(), "Ada 2 true 41 true", "{cell:?}");
         // name and flight together, then the payment
         assert_eq!(exchange.round_trips, if cell.1 == Protocol::Modern { 3 } else { 1 }, "{cell:?}");
-        assert_eq!(seen.quoted.load(Ordering::Relaxed), 1, "{cell:?}");
+        assert_eq!(gate.entered(), 1, "{cell:?}");
     }
 }
 
 #[tokio::test]
-async fn a_declined_elicitation_is_a_response() {
+async fn a_key_that_is_used_twice_and_a_spawned_task_that_asks_are_private_errors() {
     for cell in cells("client requests") {
-        let server = builder(&Arc::default()).build().unwrap();
-        let mut client = connect_to(&server, cell, capable(), declines).await;
-        assert_eq!(client.call("optional", json!({})).await.text(), "declined", "{cell:?}");
-        let refused = client.call("greet", json!({})).await;
-        assert_eq!(refused.reply["isError"], true, "{cell:?}");
-        assert_eq!(refused.text(), "the user declined to answer `user_name`", "{cell:?}");
-    }
-}
-
-#[tokio::test]
-async fn a_duplicate_key_is_an_error_that_the_log_explains() {
-    for cell in cells("client requests") {
-        let (mut client, _) = connect(cell).await;
-        let exchange = client.call("twice", json!({})).await;
-        assert_eq!(exchange.reply["isError"], true, "{cell:?}");
-        assert_eq!(exchange.text(), "tool 'twice' failed", "{cell:?}");
-    }
-}
-
-#[tokio::test]
-async fn eliciting_from_a_spawned_task_is_an_error() {
-    for cell in cells("client requests") {
-        let (mut client, _) = connect(cell).await;
-        let exchange = client.call("detached", json!({})).await;
-        assert_eq!(
-            (&exchange.reply["isError"], exchange.text()),
-            (&json!(true), "tool 'detached' failed"),
-            "{cell:?}"
-        );
-    }
-}
-
-#[tokio::test]
-async fn sampling_and_roots_are_requested_together() {
-    for cell in cells("sampling, roots") {
-        let (mut client, _) = connect(cell).await;
-        assert_eq!(client.call("consult", json!({})).await.text(), "4 in file:///work", "{cell:?}");
+        for tool in ["twice", "detached"] {
+            let (mut client, _) = connect(cell).await;
+            let exchange = client.call(tool, json!({})).await;
+            assert_eq!(exchange.reply["isError"], true, "{cell:?}");
+            assert_eq!(exchange.text(), format!("tool '{tool}' failed"), "{cell:?}");
+        }
     }
 }
 
@@ -206,7 +152,7 @@ async fn resources_and_prompts_can_elicit() {
 #[tokio::test]
 async fn missing_client_capabilities_are_errors() {
     for cell in cells("missing capabilities") {
-        let server = builder(&Arc::default()).build().unwrap();
+        let server = builder(&Gate::default()).build().unwrap();
         let mut client = connect_to(&server, cell, json!({}), answers).await;
         let lacking = client.call("greet", json!({})).await.reply;
         let swallowed = client.call("optional", json!({})).await.reply;
@@ -229,13 +175,5 @@ async fn missing_client_capabilities_are_errors() {
                 assert_eq!(page["error"]["code"], -32603, "{cell:?}");
             }
         }
-    }
-}
-
-#[tokio::test]
-async fn users_are_sent_to_urls() {
-    for cell in cells("URL elicitation") {
-        let (mut client, _) = connect(cell).await;
-        assert_eq!(client.call("visit", json!({})).await.text(), "connected", "{cell:?}");
     }
 }

@@ -11,12 +11,10 @@ mod request_state;
 mod revisions;
 mod runtime_items;
 mod sample_server;
-mod shutdown;
 mod subscriptions;
 mod tasks;
 
-use mcp_runtime::{Completion, context::LogLevel};
-use tokio::sync::Semaphore;
+use mcp_runtime::Completion;
 
 use crate::prelude::*;
 
@@ -33,19 +31,14 @@ type Cell = (Transport, Protocol);
 #[rustfmt::skip]
 const TABLE: &[(&str, &str, &str)] = &[
     //                      legacy modern
-    ("legacy and modern",   "mshmsh", ""),
     ("elicitation",         "mshmsh", ""),
     ("request state",       "---msh", "legacy clients get client requests as JSON-RPC requests: they carry no state between round trips"),
     ("client requests",     "mshmsh", ""),
-    ("sampling, roots",     "mshmsh", ""),
-    ("URL elicitation",     "mshmsh", ""),
     ("missing capabilities","mshmsh", ""),
     ("revisions",           "mshmsh", ""),
     ("progress",            "mshmsh", ""),
-    ("logging",             "mshmsh", ""),
     ("cancellation",        "mshmsh", ""),
     ("disconnects",         "-shmsh", "an in-memory client disconnects by dropping its request, and has no lasting session"),
-    ("shutdown",            "-sh-sh", "only a process can be shut down"),
     ("list changes",        "mshmsh", ""),
     ("subscriptions",       "mshmsh", ""),
     ("run-time items",      "mshmsh", ""),
@@ -77,7 +70,6 @@ fn every_feature_of_the_table_is_tested() {
         include_str!("revisions.rs"),
         include_str!("runtime_items.rs"),
         include_str!("request_state.rs"),
-        include_str!("shutdown.rs"),
         include_str!("subscriptions.rs"),
         include_str!("tasks.rs"),
     ];
@@ -95,59 +87,11 @@ struct Name {
     name: String,
 }
 
-/// What the tools count, and the gate that holds them.
-struct Seen {
-    gate: Semaphore,
-    entered: AtomicUsize,
-    dropped: AtomicUsize,
-    finished: AtomicUsize,
-    quoted: AtomicUsize,
-}
-
-impl Default for Seen {
-    fn default() -> Self {
-        let count = || AtomicUsize::new(0);
-        Self {
-            gate: Semaphore::new(0),
-            entered: count(),
-            dropped: count(),
-            finished: count(),
-            quoted: count(),
-        }
-    }
-}
-
-impl Seen {
-    async fn until_entered(&self, calls: usize) {
-        assert!(soon(|| self.entered.load(Ordering::SeqCst) == calls).await, "calls have not entered");
-    }
-
-    async fn until_finished(&self, calls: usize) {
-        assert!(soon(|| self.finished.load(Ordering::SeqCst) == calls).await, "calls have not finished");
-    }
-
-    async fn until_dropped(&self, calls: usize) {
-        assert!(soon(|| self.dropped.load(Ordering::SeqCst) == calls).await, "calls were not dropped");
-    }
-}
-
 /// Waits at the gate
 #[mcp_tool]
-async fn hold(ctx: &Context, seen: &Arc<Seen>) -> &'static str {
-    struct Inside(Arc<Seen>, bool);
-    impl Drop for Inside {
-        fn drop(&mut self) {
-            (if self.1 { &self.0.finished } else { &self.0.dropped }).fetch_add(1, Ordering::SeqCst);
-        }
-    }
-    let mut inside = Inside(Arc::clone(seen), false);
+async fn hold(ctx: &Context, gate: &Gate) -> &'static str {
     ctx.progress(1.0).send();
-    seen.entered.fetch_add(1, Ordering::SeqCst);
-    if let Ok(permit) = seen.gate.acquire().await {
-        permit.forget();
-    }
-    inside.1 = true;
-    "let go"
+    gate.pass().await
 }
 
 /// Reports progress
@@ -158,15 +102,6 @@ async fn steps(ctx: &Context) -> &'static str {
         tokio::task::yield_now().await;
     }
     "done"
-}
-
-/// Logs at every level
-#[mcp_tool]
-fn talk(ctx: &Context) -> &'static str {
-    for level in LogLevel::ALL {
-        ctx.log(level, level.as_str()).logger("talker").send();
-    }
-    "talked"
 }
 
 /// Publishes a change
@@ -205,17 +140,15 @@ fn tool(name: &str) -> ToolDef {
 }
 
 /// A server with everything above, which other files extend.
-fn builder(seen: &Arc<Seen>) -> ServerBuilder {
+fn builder(gate: &Gate) -> ServerBuilder {
     Server::builder("matrix", "1.0.0")
         .tool::<hold>()
         .tool::<steps>()
-        .tool::<talk>()
         .tool::<publish>()
         .resource::<item>()
         .resource::<page>()
         .prompt::<poem>()
-        .telemetry(|telemetry| telemetry.client_logging())
-        .state(Arc::clone(seen))
+        .state(gate.clone())
 }
 
 /// Every capability except tasks.
@@ -238,8 +171,8 @@ async fn connect_to(server: &Server, cell: Cell, capabilities: Value, answers: A
 }
 
 /// A client of a server with the items of this file.
-async fn connect(cell: Cell) -> (Client, Arc<Seen>) {
-    let seen = Arc::<Seen>::default();
-    let server = builder(&seen).build().unwrap();
-    (connect_to(&server, cell, capable(), no_requests).await, seen)
+async fn connect(cell: Cell) -> (Client, Gate) {
+    let gate = Gate::default();
+    let server = builder(&gate).build().unwrap();
+    (connect_to(&server, cell, capable(), no_requests).await, gate)
 }

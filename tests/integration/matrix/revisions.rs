@@ -3,25 +3,8 @@
 
 use std::collections::VecDeque;
 
-use super::{Protocol, cells, connect, sample_server};
+use super::{Protocol, cells, sample_server};
 use crate::prelude::*;
-
-#[tokio::test]
-async fn legacy_and_modern_clients_get_their_own_messages() {
-    for cell in cells("legacy and modern") {
-        let (mut client, _) = connect(cell).await;
-        let reply = client.request("tools/list", json!({})).await.reply;
-        let modern = cell.1 == Protocol::Modern;
-        for member in ["resultType", "ttlMs", "cacheScope", "_meta"] {
-            assert_eq!(reply.get(member).is_some(), modern, "{cell:?}: `{member}` in {reply}");
-        }
-        if modern {
-            assert_eq!(reply["resultType"], "complete");
-            let info = &reply["_meta"]["io.modelcontextprotocol/serverInfo"];
-            assert!(info["name"].is_string() && info["version"].is_string(), "{info}");
-        }
-    }
-}
 
 fn answers(method: &str, _: &Value) -> Value {
     match method {

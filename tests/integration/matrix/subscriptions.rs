@@ -1,6 +1,6 @@
 //! Changes of lists and resources: sent to the clients that subscribed to them and may see them.
 
-use super::{Cell, Protocol, Seen, builder, capable, cells, connect_to, no_requests, tool};
+use super::{Cell, Protocol, builder, capable, cells, connect_to, no_requests, tool};
 use crate::prelude::*;
 
 /// The client's next notification: the method, and the URI if it has one.
@@ -33,7 +33,7 @@ fn everything() -> Value {
 #[tokio::test]
 async fn a_batch_of_new_tools_sends_one_notification_to_subscribers() {
     for cell in cells("list changes") {
-        let server = builder(&Arc::<Seen>::default()).build().unwrap();
+        let server = builder(&Gate::default()).build().unwrap();
         let handle = server.handle();
         let mut all = listening(&server, cell, everything()).await;
         let mut prompts = listening(&server, cell, json!({ "promptsListChanged": true })).await;
@@ -72,7 +72,7 @@ async fn a_batch_of_new_tools_sends_one_notification_to_subscribers() {
 #[tokio::test]
 async fn an_update_reaches_the_subscribers_of_its_uri_only() {
     for cell in cells("subscriptions") {
-        let server = builder(&Arc::<Seen>::default()).build().unwrap();
+        let server = builder(&Gate::default()).build().unwrap();
         let handle = server.handle();
         let filter = |uris: &[&str]| json!({ "resourceSubscriptions": uris, "promptsListChanged": true });
         let mut one = listening(&server, cell, filter(&["item://a/1", "item://a/2"])).await;

@@ -278,23 +278,3 @@ fn two_prompts_of_one_name_are_a_build_error() {
     assert!(error.contains("two prompts are `write`"), "{error}");
     assert_eq!(error.matches("get.rs:").count(), 2, "{error}");
 }
-
-#[tokio::test]
-async fn prompts_are_paginated() {
-    #[mcp_prompt]
-    fn third() -> &'static str {
-        ""
-    }
-    let server = serve(
-        mcp_runtime::server!()
-            .prompt::<write>()
-            .prompt::<typed>()
-            .prompt::<third>()
-            .lists(|lists| lists.page_size(2)),
-    );
-    let first = server.request("prompts/list", json!({})).await;
-    assert_eq!(first.value()["prompts"].as_array().map(Vec::len), Some(2));
-    assert_eq!(server.list_prompts().await.len(), 3);
-    let tools = server.request("prompts/list", json!({ "cursor": "x" })).await;
-    assert_eq!(refusal(&tools).0, -32602);
-}

@@ -1,7 +1,7 @@
 //! How subscriptions end: closed by the server, with a result; by the client, without one; or with the connection.
 
 use super::fixture::{builder, listening, tool};
-use crate::{prelude::*, process::start};
+use crate::prelude::*;
 
 /// Asserts that `message` is the result of the subscription `id`.
 #[track_caller]
@@ -144,28 +144,6 @@ async fn subscriptions_take_no_call_permits() {
     for events in &mut streams {
         assert_eq!(events.next().await.unwrap()["method"], "notifications/prompts/list_changed");
     }
-}
-
-#[tokio::test]
-async fn a_process_with_subscriptions_exits_when_its_input_ends() {
-    let mut server = start();
-    let params = json!({ "notifications": { "toolsListChanged": true }, "_meta": meta() });
-    server.start(1, "subscriptions/listen", params).await;
-    let acknowledged = server.message().await;
-    assert_eq!(
-        acknowledged["params"]["notifications"],
-        json!({ "toolsListChanged": true }),
-        "{acknowledged}"
-    );
-    server.send(&call("go", "announce", &json!({}))).await;
-    let both = server.messages(2).await;
-    assert!(both.iter().any(|m| m["id"] == "go"), "{both:?}");
-    assert!(both.iter().any(|m| m["method"] == "notifications/tools/list_changed"), "{both:?}");
-    server.close_input().await;
-    assert_result(&server.message().await, &json!(1));
-    assert_cancelled(&server.message().await, &json!(1));
-    assert_eq!(server.next().await, None);
-    assert!(server.exit().await.0.success());
 }
 
 #[tokio::test]

@@ -201,41 +201,6 @@ fn url_of(event: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn over_http_tenants_learn_of_their_own_changes_in_both_eras() {
-    let served = HttpServer::start(builder()).await;
-    let at = served.address;
-    let uris = json!({ "resourceSubscriptions": ["notes://mine", "news://all"] });
-    let mut streams = Vec::new();
-    for name in NAMES {
-        let listen = HttpRequest::modern("s", "subscriptions/listen", json!({ "notifications": uris }));
-        let mut stream = EventStream::open(&listen.header("x-user", name), at).await.expect("a stream");
-        stream.message().await;
-        streams.push(stream);
-        let session = HttpRequest::initialize("2025-11-25").header("x-user", name).send(at).await.session();
-        for uri in ["notes://mine", "news://all"] {
-            let subscribe = HttpRequest::legacy(&session, 1, "resources/subscribe", &json!({ "uri": uri }));
-            assert_eq!(subscribe.header("x-user", name).send(at).await.status, 200);
-        }
-        let get = HttpRequest::standalone_stream(&session).header("x-user", name);
-        streams.push(EventStream::open(&get, at).await.expect("a stream"));
-    }
-    let touch = async |user: &str, uri: &str| {
-        let params = json!({ "name": "touch", "arguments": { "uri": uri } });
-        let call = HttpRequest::modern(1, "tools/call", params).header("x-user", user);
-        assert_eq!(text_of(&call.send(at).await.json()), "touched");
-    };
-    touch("bob", "notes://mine").await;
-    // what everybody is told comes after it
-    touch("bob", "news://all").await;
-    for (n, stream) in streams.iter_mut().enumerate() {
-        if n >= 4 {
-            assert_eq!(url_of(&stream.message().await), "notes://mine", "a stream of Bob's");
-        }
-        assert_eq!(url_of(&stream.message().await), "news://all");
-    }
-}
-
-#[tokio::test]
 async fn an_update_is_not_sent_to_a_client_that_has_unsubscribed_meanwhile() {
     let served = HttpServer::start(builder()).await;
     let at = served.address;

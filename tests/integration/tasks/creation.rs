@@ -7,7 +7,7 @@ use crate::prelude::*;
 
 #[tokio::test]
 async fn only_a_server_with_task_tools_declares_tasks_and_only_to_modern_clients() {
-    let server = TestServer::new(builder(&Probe::new())).unwrap();
+    let server = TestServer::new(builder(&Probe::default())).unwrap();
     assert_eq!(server.capabilities().await["extensions"], json!({ TASKS: {} }));
     let tools = server.list_tools().await;
     assert_eq!(tools.len(), 9);
@@ -15,7 +15,7 @@ async fn only_a_server_with_task_tools_declares_tasks_and_only_to_modern_clients
         assert!(tool.get("execution").is_none() && tool.get("_meta").is_none(), "{tool}");
     }
     for revision in [Revision::V2025_11_25, Revision::V2024_11_05] {
-        let legacy = TestServer::new(builder(&Probe::new())).unwrap().legacy(revision);
+        let legacy = TestServer::new(builder(&Probe::default())).unwrap().legacy(revision);
         let capabilities = legacy.capabilities().await;
         assert!(capabilities.get("extensions").is_none() && capabilities.get("tasks").is_none());
     }
@@ -54,15 +54,16 @@ async fn a_builder_that_names_tasks_declares_them_before_a_tool_needs_them() {
     assert_eq!(client.memory().capabilities().await["extensions"], json!({ TASKS: {} }));
     let unknown = client.reply("tasks/get", json!({ "taskId": "x" })).await;
     assert_eq!(error_code(&unknown), -32602);
-    let late = ToolDef::builder("late").task(TaskMode::Capable).handler(async |_| "done");
+    let late = ToolDef::builder("late").task(TaskMode::Required).handler(async |_| "done");
     server.handle().add(late).unwrap();
+    TestServer::of(&server).call("late", json!({})).await.expect_code(-32021);
     let id = client.start_task("late", json!({})).await;
     client.until_status(&id, "completed").await;
 }
 
 #[tokio::test]
 async fn clients_without_tasks_get_results_inline_or_are_refused() {
-    let probe = Probe::new();
+    let probe = Probe::default();
     for revision in [Revision::V2025_11_25, Revision::V2025_03_26] {
         probe.open(1);
         let legacy = TestServer::new(builder(&probe)).unwrap().legacy(revision);
@@ -91,7 +92,7 @@ async fn clients_without_tasks_get_results_inline_or_are_refused() {
 
 #[tokio::test]
 async fn the_response_is_the_task_and_it_can_be_polled_at_once() {
-    let probe = Probe::new();
+    let probe = Probe::default();
     let server = builder(&probe).tasks(|tasks| tasks.ttl(Duration::from_secs(60))).build().unwrap();
     let mut client = connect_to(&server).await;
     let reply = call(&mut client, "wait", json!({ "label": "!" })).await;
@@ -124,7 +125,7 @@ async fn the_response_is_the_task_and_it_can_be_polled_at_once() {
 
 #[tokio::test]
 async fn ids_are_unique_and_unknown_ids_are_invalid_params() {
-    let mut client = connect(builder(&Probe::new())).await;
+    let mut client = connect(builder(&Probe::default())).await;
     let first = client.start_task("wait", json!({})).await;
     let second = client.start_task("wait", json!({})).await;
     assert_ne!(first, second);
@@ -143,36 +144,7 @@ async fn ids_are_unique_and_unknown_ids_are_invalid_params() {
 
 #[tokio::test]
 async fn arguments_are_validated_before_the_task_is_created() {
-    let mut client = connect(builder(&Probe::new())).await;
+    let mut client = connect(builder(&Probe::default())).await;
     assert_failure(&call(&mut client, "wait", json!({ "label": 7.5 })).await, "label");
     assert_failure(&call(&mut client, "fail", json!({})).await, "how");
-}
-
-#[tokio::test]
-async fn runtime_tools_can_run_as_tasks() {
-    let probe = Probe::new();
-    let seen = probe.clone();
-    let tool = ToolDef::builder("made").task(TaskMode::Required).handler(move |_| {
-        let seen = seen.clone();
-        async move {
-            seen.pass().await;
-            "made"
-        }
-    });
-    let server = mcp_runtime::server!().add(tool).build().unwrap();
-    TestServer::of(&server).call("made", json!({})).await.expect_code(-32021);
-    let mut client = connect_to(&server).await;
-    let id = client.start_task("made", json!({})).await;
-    assert_eq!(client.task(&id).await["status"], "working");
-    probe.open(1);
-    let done = client.until_status(&id, "completed").await;
-    assert_eq!(done["result"]["content"][0]["text"], "made");
-}
-
-#[tokio::test]
-async fn blocking_functions_can_run_as_tasks() {
-    let mut client = connect(builder(&Probe::new())).await;
-    let id = client.start_task("crunch", json!({})).await;
-    let done = client.until_status(&id, "completed").await;
-    assert_eq!(done["result"]["content"][0]["text"], "crunched");
 }

@@ -1,6 +1,6 @@
 //! Client requests of tasks: until the task starts they belong to the call, afterwards to the task.
 
-use super::{Probe, assert_failure, builder, call, connect, names};
+use super::{Probe, TASKS, assert_failure, builder, call, connect, connect_as, names};
 use crate::prelude::*;
 
 fn keys(task: &Value) -> Vec<&str> {
@@ -34,7 +34,7 @@ async fn a_function_that_asks_and_becomes_a_task_at_once_is_asked_for_in_its_req
 
 #[tokio::test]
 async fn input_requests_of_a_task_are_answered_one_by_one() {
-    let mut client = connect(builder(&Probe::new())).await;
+    let mut client = connect(builder(&Probe::default())).await;
     let created = call(&mut client, "ask", json!({})).await;
     assert!(created.get("inputRequests").is_none(), "{created}");
     let id = created["taskId"].as_str().unwrap();
@@ -64,7 +64,7 @@ async fn input_requests_of_a_task_are_answered_one_by_one() {
 
 #[tokio::test]
 async fn a_key_cannot_be_reused() {
-    let mut client = connect(builder(&Probe::new())).await;
+    let mut client = connect(builder(&Probe::default())).await;
     let id = client.start_task("ask", json!({})).await;
     client.until_status(&id, "input_required").await;
     client.update_task(&id, names(&[("second", json!("Lovelace")), ("first", json!(1815))])).await;
@@ -89,7 +89,7 @@ async fn a_key_cannot_be_reused() {
 
 #[tokio::test]
 async fn input_that_is_needed_before_the_task_is_requested_by_the_call() {
-    let probe = Probe::new();
+    let probe = Probe::default();
     let mut client = connect(builder(&probe)).await;
     let first = call(&mut client, "injected", json!({})).await;
     assert_eq!(first["resultType"], "input_required", "{first}");
@@ -112,7 +112,7 @@ async fn input_that_is_needed_before_the_task_is_requested_by_the_call() {
 
 #[tokio::test]
 async fn a_function_can_start_its_task_after_client_requests() {
-    let probe = Probe::new();
+    let probe = Probe::default();
     let mut client = connect(builder(&probe)).await;
     let first = call(&mut client, "manual", json!({})).await;
     assert_eq!(first["resultType"], "input_required", "{first}");
@@ -145,7 +145,7 @@ async fn clients_without_tasks_get_input_requests_in_the_call() {
         let name = params["message"].as_str().unwrap_or_default().replace(['?', ' '], "");
         Ok(json!({ "action": "accept", "content": { "name": name } }))
     };
-    let server = TestServer::new(builder(&Probe::new())).unwrap();
+    let server = TestServer::new(builder(&Probe::default())).unwrap();
     let server = server.answering(json!({ "elicitation": {} }), move |_, params| accept(params));
     server.call("manual", json!({})).await.expect_text("Whoareyou Whoelse false");
     server.call("ask", json!({})).await.expect_text("Firstname Secondname");
@@ -153,4 +153,16 @@ async fn clients_without_tasks_get_input_requests_in_the_call() {
     server.call_task("manual", json!({})).await.expect_text("Whoareyou Whoelse true");
     server.call_task("injected", json!({})).await.expect_text("Whoareyou");
     server.call_task("plain", json!({})).await.expect_text("false");
+}
+
+#[tokio::test]
+async fn a_task_fails_with_the_missing_client_capability() {
+    let server = builder(&Probe::default()).build().expect("a server");
+    let knows_tasks = json!({ "extensions": { TASKS: {} } });
+    let mut client = connect_as(&server, knows_tasks).await;
+    let id = client.start_task("ask", json!({})).await;
+    let task = client.until_status(&id, "failed").await;
+    assert_eq!(task["error"]["code"], -32021, "{task}");
+    assert!(task["error"]["data"]["requiredCapabilities"]["elicitation"].is_object(), "{task}");
+    assert!(task.get("result").is_none(), "{task}");
 }

@@ -6,7 +6,6 @@ use crate::prelude::*;
 /// Waits at the gate, one at a time
 #[mcp_tool(task, max_concurrency = 1)]
 async fn single(probe: &Probe) -> &'static str {
-    let _inside = probe.enter();
     probe.pass().await;
     "passed"
 }
@@ -14,7 +13,6 @@ async fn single(probe: &Probe) -> &'static str {
 /// Exceeds its time limit
 #[mcp_tool(task, timeout = "100ms")]
 async fn late(probe: &Probe) -> &'static str {
-    let _inside = probe.enter();
     probe.pass().await;
     "in time"
 }
@@ -39,7 +37,7 @@ async fn limited(probe: &Probe) -> Client {
 
 #[tokio::test]
 async fn a_task_waits_for_its_permit_and_keeps_it() {
-    let probe = Probe::new();
+    let probe = Probe::default();
     let mut client = limited(&probe).await;
     let mut ids = Vec::new();
     for _ in 0..3 {
@@ -65,7 +63,7 @@ async fn a_task_waits_for_its_permit_and_keeps_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_time_limit_excludes_waiting_for_responses() {
-    let probe = Probe::new();
+    let probe = Probe::default();
     let mut client = limited(&probe).await;
     let id = client.start_task("late", json!({})).await;
     let task = client.until_status(&id, "completed").await;
@@ -83,7 +81,7 @@ async fn a_time_limit_excludes_waiting_for_responses() {
 
 #[tokio::test]
 async fn a_task_over_the_limit_is_refused() {
-    let probe = Probe::new();
+    let probe = Probe::default();
     let mut client = connect(builder(&probe).tasks(|tasks| tasks.max_running(2))).await;
     let first = client.start_task("wait", json!({})).await;
     client.start_task("wait", json!({})).await;
@@ -95,7 +93,7 @@ async fn a_task_over_the_limit_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_that_is_not_polled_is_cancelled() {
-    let probe = Probe::new();
+    let probe = Probe::default();
     let mut client = connect(builder(&probe).tasks(|tasks| tasks.ttl(Duration::from_secs(60)))).await;
     let id = client.start_task("wait", json!({})).await;
     let forgotten = client.start_task("ask", json!({})).await;
@@ -112,7 +110,7 @@ async fn a_task_that_is_not_polled_is_cancelled() {
 
 #[tokio::test]
 async fn a_result_expires_after_its_ttl() {
-    let probe = Probe::new();
+    let probe = Probe::default();
     let mut client = connect(builder(&probe).tasks(|tasks| tasks.ttl(Duration::from_millis(200)))).await;
     let id = client.start_task("crunch", json!({})).await;
     let gone = async {
@@ -130,7 +128,7 @@ async fn a_result_expires_after_its_ttl() {
 
 #[tokio::test]
 async fn a_full_store_refuses_tasks_and_results() {
-    let probe = Probe::new();
+    let probe = Probe::default();
     let mut client = connect(builder(&probe).tasks(|tasks| tasks.max_kept(1))).await;
     client.start_task("wait", json!({})).await;
     assert_eq!(error_code(&call(&mut client, "wait", json!({})).await), -32603);

@@ -10,98 +10,52 @@ mod subscriptions;
 mod transports;
 
 use mcp_runtime::FromContext;
-use tokio::sync::Semaphore;
 
 use crate::prelude::*;
 
 /// The extension's key.
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
-/// How tests control the tools and observe them.
-#[derive(Clone)]
-struct Probe(Arc<Seen>);
-
-struct Seen {
-    gate: Semaphore,
-    entered: AtomicUsize,
-    running: AtomicUsize,
-    cancelled: AtomicUsize,
+/// The gate of the tools, and how many calls have learned that they were cancelled.
+#[derive(Clone, Default)]
+struct Probe {
+    gate: Gate,
+    cancelled: Arc<AtomicUsize>,
 }
-
-/// Counts a function as running until it has returned or was dropped.
-struct Inside(Arc<Seen>);
 
 impl Probe {
-    fn new() -> Self {
-        let count = || AtomicUsize::new(0);
-        let gate = Semaphore::new(0);
-        Self(Arc::new(Seen { gate, entered: count(), running: count(), cancelled: count() }))
-    }
-
-    fn enter(&self) -> Inside {
-        self.0.entered.fetch_add(1, Ordering::SeqCst);
-        self.0.running.fetch_add(1, Ordering::SeqCst);
-        Inside(self.0.clone())
-    }
-
-    fn open(&self, calls: usize) {
-        self.0.gate.add_permits(calls);
-    }
-
-    async fn pass(&self) {
-        if let Ok(permit) = self.0.gate.acquire().await {
-            permit.forget();
-        }
-    }
-
-    fn entered(&self) -> usize {
-        self.0.entered.load(Ordering::SeqCst)
-    }
-
-    fn running(&self) -> usize {
-        self.0.running.load(Ordering::SeqCst)
-    }
-
     fn cancelled(&self) -> usize {
-        self.0.cancelled.load(Ordering::SeqCst)
-    }
-
-    /// Waits until that many functions are running.
-    async fn until_running(&self, calls: usize) {
-        until(|| self.running() == calls).await;
+        self.cancelled.load(Ordering::SeqCst)
     }
 }
 
-impl Drop for Inside {
-    fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::SeqCst);
-    }
-}
+impl std::ops::Deref for Probe {
+    type Target = Gate;
 
-/// Waits until a condition holds; fails the test if it does not.
-async fn until(so: impl FnMut() -> bool) {
-    assert!(soon(so).await, "it never came to that");
+    fn deref(&self) -> &Gate {
+        &self.gate
+    }
 }
 
 /// Waits at the gate
 #[mcp_tool(task)]
 async fn wait(label: Option<String>, probe: &Probe, ctx: &Context) -> String {
-    let _inside = probe.enter();
-    let (cancelled, seen, over) = (ctx.cancelled(), probe.0.clone(), ctx.clone());
+    let inside = probe.enter();
+    let (cancelled, seen, over) = (ctx.cancelled(), probe.cancelled.clone(), ctx.clone());
     spawn(async move {
         cancelled.await;
         if over.is_cancelled() {
-            seen.cancelled.fetch_add(1, Ordering::SeqCst);
+            seen.fetch_add(1, Ordering::SeqCst);
         }
     });
-    probe.pass().await;
+    probe.wait().await;
+    inside.finish();
     format!("waited{}", label.unwrap_or_default())
 }
 
 /// Waits at the gate, as a task only
 #[mcp_tool(task = required)]
 async fn must(probe: &Probe) -> &'static str {
-    let _inside = probe.enter();
     probe.pass().await;
     "done"
 }
@@ -111,14 +65,14 @@ async fn must(probe: &Probe) -> &'static str {
 async fn report(ctx: &Context, probe: &Probe) -> &'static str {
     let _inside = probe.enter();
     ctx.progress(1.0).total(4.0).send();
-    probe.pass().await;
+    probe.wait().await;
     ctx.progress(2.0).message("half of it").send();
-    probe.pass().await;
+    probe.wait().await;
     ctx.progress(2.0).message("the same").send();
     ctx.progress(1.0).message("back").send();
-    probe.pass().await;
+    probe.wait().await;
     ctx.progress(3.5).send();
-    probe.pass().await;
+    probe.wait().await;
     "reported"
 }
 
@@ -215,8 +169,13 @@ fn with_tasks() -> Value {
 
 /// A client with the tasks extension, in memory.
 async fn connect_to(server: &Server) -> Client {
+    connect_as(server, with_tasks()).await
+}
+
+/// The same with other capabilities.
+async fn connect_as(server: &Server, capabilities: Value) -> Client {
     let no_requests = |method: &str, _: &Value| panic!("unexpected request `{method}`");
-    Client::connect(server, Transport::Memory, Revision::LATEST, with_tasks(), no_requests).await
+    Client::connect(server, Transport::Memory, Revision::LATEST, capabilities, no_requests).await
 }
 
 /// The same for a server built from `builder`.

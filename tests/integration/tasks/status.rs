@@ -1,11 +1,11 @@
 //! The status of tasks while they run, and how they end.
 
-use super::{Probe, builder, connect, connect_to, names, until};
+use super::{Probe, builder, connect, connect_to, names};
 use crate::prelude::*;
 
 #[tokio::test]
 async fn progress_is_the_status_message() {
-    let probe = Probe::new();
+    let probe = Probe::default();
     let mut client = connect(builder(&probe)).await;
     let mut params = json!({ "name": "report", "arguments": {} });
     params["_meta"]["progressToken"] = "token".into();
@@ -17,7 +17,7 @@ async fn progress_is_the_status_message() {
         probe.open(1);
     }
     // a value that does not increase is dropped; when the gate has no permits left, the function is past that
-    until(|| probe.0.gate.available_permits() == 0).await;
+    until(|| probe.left() == 0).await;
     assert_eq!(client.task(id).await["statusMessage"], "half of it");
     probe.open(1);
     client.until_task(id, |task| task["statusMessage"] == "3.5").await;
@@ -29,7 +29,7 @@ async fn progress_is_the_status_message() {
 
 #[tokio::test]
 async fn only_json_rpc_errors_make_a_task_fail() {
-    let mut client = connect(builder(&Probe::new())).await;
+    let mut client = connect(builder(&Probe::default())).await;
     let id = client.start_task("fail", json!({ "how": "protocol" })).await;
     let task = client.until_status(&id, "failed").await;
     assert_eq!(task["error"], json!({ "code": 1001, "message": "out of ink", "data": { "left": 0 } }));
@@ -49,7 +49,7 @@ async fn only_json_rpc_errors_make_a_task_fail() {
 
 #[tokio::test]
 async fn cancelling_a_task_drops_the_function() {
-    let probe = Probe::new();
+    let probe = Probe::default();
     let mut client = connect(builder(&probe)).await;
     let id = client.start_task("wait", json!({})).await;
     probe.until_running(1).await;
@@ -80,7 +80,7 @@ async fn cancelling_a_task_drops_the_function() {
 
 #[tokio::test]
 async fn a_thousand_cancelled_tasks_leave_nothing_running() {
-    let probe = Probe::new();
+    let probe = Probe::default();
     let mut client = connect(builder(&probe)).await;
     let mut ids = Vec::new();
     for _ in 0..1000 {
@@ -105,7 +105,7 @@ async fn a_thousand_cancelled_tasks_leave_nothing_running() {
 
 #[tokio::test]
 async fn dropping_the_server_cancels_its_tasks() {
-    let probe = Probe::new();
+    let probe = Probe::default();
     let server: Server = builder(&probe).build().unwrap();
     let mut client = connect_to(&server).await;
     client.start_task("wait", json!({})).await;

@@ -5,7 +5,7 @@ use crate::prelude::*;
 
 #[tokio::test]
 async fn errors_of_a_store_are_private() {
-    let (probe, store) = (Probe::new(), BreakableStore::default());
+    let (probe, store) = (Probe::default(), BreakableStore::default());
     let broken = builder(&probe).stores(|stores| stores.keys([server_key(1)])).shared(store.clone());
     let mut client = connect(broken).await;
     store.set_broken(true);

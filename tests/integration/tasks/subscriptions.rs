@@ -15,7 +15,7 @@ fn comparable(mut task: Value) -> Value {
 
 #[tokio::test]
 async fn task_notifications_have_everything_that_tasks_get_returns() {
-    let probe = Probe::new();
+    let probe = Probe::default();
     let mut client = connect(builder(&probe)).await;
     let ended = client.start_task("crunch", json!({})).await;
     client.until_status(&ended, "completed").await;
@@ -57,7 +57,7 @@ async fn task_notifications_have_everything_that_tasks_get_returns() {
 
 #[tokio::test(start_paused = true)]
 async fn listening_keeps_a_task_from_expiring_that_works_and_none_that_waits_for_its_client() {
-    let probe = Probe::new();
+    let probe = Probe::default();
     let mut client = connect(builder(&probe).tasks(|tasks| tasks.ttl(Duration::from_secs(60)))).await;
     let working = client.start_task("wait", json!({})).await;
     let waiting = client.start_task("ask", json!({})).await;
@@ -74,7 +74,7 @@ async fn listening_keeps_a_task_from_expiring_that_works_and_none_that_waits_for
 
 #[tokio::test]
 async fn subscribing_to_tasks_needs_the_extension() {
-    let server = builder(&Probe::new()).build().unwrap();
+    let server = builder(&Probe::default()).build().unwrap();
     let id = connect_to(&server).await.start_task("wait", json!({})).await;
     let filter = json!({ "notifications": { "taskIds": [id] } });
     let unaware = TestServer::of(&server);

@@ -23,7 +23,7 @@ async fn start_over_http(served: &HttpServer, user: &str) -> String {
 
 #[tokio::test]
 async fn a_task_is_visible_only_to_its_caller() {
-    let probe = Probe::new();
+    let probe = Probe::default();
     let served = served(builder(&probe)).await;
     let id = start_over_http(&served, "ada").await;
     let params = json!({ "taskId": id, "inputResponses": {} });
@@ -50,7 +50,7 @@ async fn a_task_is_visible_only_to_its_caller() {
 
 #[tokio::test]
 async fn headers_and_statuses_follow_the_extension() {
-    let probe = Probe::new();
+    let probe = Probe::default();
     let served = served(builder(&probe)).await;
     let id = start_over_http(&served, "ada").await;
     let at = served.address;
@@ -73,7 +73,7 @@ async fn headers_and_statuses_follow_the_extension() {
 
 #[tokio::test]
 async fn a_task_survives_its_client_and_ends_with_the_server() {
-    let probe = Probe::new();
+    let probe = Probe::default();
     let mut served =
         served(builder(&probe).limits(|limits| limits.shutdown_timeout(Duration::from_secs(20)))).await;
     let first = start_over_http(&served, "ada").await;
@@ -85,7 +85,7 @@ async fn a_task_survives_its_client_and_ends_with_the_server() {
     served.stopped().await;
     assert_eq!((probe.running(), probe.cancelled()), (0, 0));
 
-    let probe = Probe::new();
+    let probe = Probe::default();
     let mut served =
         self::served(builder(&probe).limits(|limits| limits.shutdown_timeout(Duration::from_millis(50))))
             .await;
@@ -94,7 +94,7 @@ async fn a_task_survives_its_client_and_ends_with_the_server() {
     served.stop();
     served.stopped().await;
     probe.until_running(0).await;
-    super::until(|| probe.cancelled() == 1).await;
+    until(|| probe.cancelled() == 1).await;
 }
 
 fn over_stdio(id: &str, method: &str, params: &Value) -> Value {

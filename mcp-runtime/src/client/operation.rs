@@ -368,7 +368,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn operation(seconds: u32) -> Operation {
-        let limits = ClientLimits::default().call_bytes(10).input_requests_per_call(3);
+        let limits = ClientLimits::new().call_bytes(10).input_requests_per_call(3);
         let options = ClientOptions { limits, ..ClientOptions::default() };
         Operation::within(&options, TimeLimit::new(seconds * SECOND, Some("timeout")))
     }

@@ -456,6 +456,12 @@ macro_rules! impl_item_setters {
                 self.item_mut().max_result = Some(bytes);
                 self
             }
+
+            /// Puts a [layer](crate::layer) around each call, inside the layers of the server. The first is outermost.
+            pub fn layer(mut self, layer: impl $crate::gate::layer::Layer) -> Self {
+                $crate::gate::layer::push_layer(self.item_mut(), layer);
+                self
+            }
         }
     };
 }

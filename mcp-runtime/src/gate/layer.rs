@@ -48,10 +48,10 @@ use crate::{
         error::{Failure, ToolError},
         invoke::contain,
         item::{ItemLayer, ItemSpec},
-        tool::{ToolBuilder, ToolResult},
+        tool::ToolResult,
     },
-    prompt::{PromptBuilder, PromptResult},
-    resource::{ResourceBuilder, ResourceResult},
+    prompt::PromptResult,
+    resource::ResourceResult,
 };
 
 /// How a call ended: with a result, or with the failure of its function or of a layer.
@@ -290,19 +290,6 @@ pub fn item_layer(layer: impl Layer /* async fn(LayeredCall, Next) -> Outcome */
 }
 
 /// Adds a layer inside those that the item has.
-fn push_layer(item: &mut ItemSpec, layer: impl Layer) {
+pub(crate) fn push_layer(item: &mut ItemSpec, layer: impl Layer) {
     item.layers = item.layers.iter().cloned().chain([item_layer(layer)]).collect();
 }
-
-macro_rules! impl_layer_setter {
-    ($($builder:ident)*) => {$(
-        impl $builder {
-            /// Puts a [layer](crate::layer) around each call, inside the layers of the server. The first is outermost.
-            pub fn layer(mut self, layer: impl Layer) -> Self {
-                push_layer(self.item_mut(), layer);
-                self
-            }
-        }
-    )*};
-}
-impl_layer_setter!(ToolBuilder ResourceBuilder PromptBuilder);

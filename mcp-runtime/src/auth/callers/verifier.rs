@@ -49,7 +49,7 @@ pub trait Verifier: Send + Sync + 'static {
 }
 
 /// Why a caller is not served.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Denied {
     pub(super) reason: DeniedReason,
     /// The description for the client: `error_description` on the wire.
@@ -201,16 +201,6 @@ impl Denied {
 
     pub(super) fn is_unavailable(&self) -> bool {
         matches!(self.reason, DeniedReason::Unavailable(_))
-    }
-}
-
-impl fmt::Debug for Denied {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Denied")
-            .field("reason", &self.reason)
-            .field("cause", &self.cause)
-            .field("description", &self.description)
-            .finish()
     }
 }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use crate::core::{
-    content::{ContentWriter, Message, impl_meta},
+    content::{ContentWriter, Message, meta_setter},
     error::ToolError,
     item_output::{IntoOutput, ListOutput},
     jsonrpc::{Object, write_array},
@@ -36,9 +36,9 @@ impl PromptResult {
         self.description = Some(description.into());
         self
     }
-}
 
-impl_meta!("result", PromptResult);
+    meta_setter!("result");
+}
 
 /// Writes the members of a prompt's result.
 pub(crate) fn write_prompt_result(

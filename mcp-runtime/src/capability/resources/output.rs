@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::core::{
-    content::{Bytes, ContentWriter, Json, ResourceContents, ResourceDefaults, impl_meta},
+    content::{Bytes, ContentWriter, Json, ResourceContents, ResourceDefaults, meta_setter},
     error::ToolError,
     item_output::{IntoOutput, ListOutput, TextOutput},
     jsonrpc::{Object, write_array},
@@ -30,9 +30,9 @@ impl ResourceResult {
     pub fn new(contents: impl IntoIterator<Item = ResourceContents>) -> Self {
         Self { contents: contents.into_iter().collect(), meta: None }
     }
-}
 
-impl_meta!("result", ResourceResult);
+    meta_setter!("result");
+}
 
 impl From<ResourceContents> for ResourceResult {
     fn from(contents: ResourceContents) -> Self {

@@ -1,6 +1,6 @@
 //! Options about tasks: of a tool that is made at run time, and of all tasks of a server.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use super::Tasks;
 use crate::core::{
@@ -14,7 +14,7 @@ use crate::core::{
 const LEASE: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5 * 60)];
 
 /// Options of calls that become tasks.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 #[must_use]
 pub struct TaskOptions {
     /// How long a task is kept after a client has requested it, or it has ended.
@@ -38,12 +38,6 @@ impl Default for TaskOptions {
             max_kept_bytes: 64 << 20,
             lease: Duration::from_secs(10),
         }
-    }
-}
-
-impl fmt::Debug for TaskOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskOptions").field("ttl", &self.ttl).finish_non_exhaustive()
     }
 }
 

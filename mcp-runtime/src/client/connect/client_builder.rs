@@ -82,7 +82,7 @@ impl Default for ClientOptions {
             #[cfg(feature = "client-oauth")]
             oauth: None,
             read_cache: ReadCacheBounds::default(),
-            limits: ClientLimits::default(),
+            limits: ClientLimits::new(),
             alarm: Arc::default(),
         }
     }

@@ -38,8 +38,8 @@ pub struct ClientLimits {
     pub(in crate::client) elicitation_rate: Result<Rate, String>,
 }
 
-impl Default for ClientLimits {
-    fn default() -> Self {
+impl ClientLimits {
+    pub(in crate::client) fn new() -> Self {
         let sixty = Rate::new(60, Duration::from_secs(60));
         Self {
             connect_timeout: Duration::from_secs(5 * 60),
@@ -56,9 +56,7 @@ impl Default for ClientLimits {
             elicitation_rate: Ok(sixty),
         }
     }
-}
 
-impl ClientLimits {
     /// Sets the timeout of connecting, from starting the process or the first request to the end of the handshake, and of
     /// replacing a session or a process; five minutes by default. A user's login does not count.
     pub fn connect_timeout(mut self, limit: Duration) -> Self {

@@ -671,7 +671,7 @@ mod tests {
     fn inbox() -> Arc<Inbox> {
         let handler = super::super::handlers::async_handler(|_| std::future::pending::<ElicitAnswer>());
         let handlers = Handlers { elicit_url: Some(handler), ..Handlers::default() };
-        Arc::new(Inbox::new(handlers, &ClientLimits::default(), Weak::new()))
+        Arc::new(Inbox::new(handlers, &ClientLimits::new(), Weak::new()))
     }
 
     fn complete(inbox: &Arc<Inbox>, id: &str) {

@@ -405,11 +405,6 @@ impl Client {
         self.shared().tools.add(definitions)
     }
 
-    /// Forgets the definitions of these tools.
-    pub fn remove_known_tools(&self, names: &[&str]) {
-        self.shared().tools.remove(names);
-    }
-
     /// Forgets the definitions of all tools.
     pub fn clear_known_tools(&self) {
         self.shared().tools.clear();

@@ -83,10 +83,6 @@ impl KnownTools {
         Ok(())
     }
 
-    pub(in crate::client) fn remove(&self, names: &[&str]) {
-        self.0.write().retain(|name, _| !names.contains(&name.as_str()));
-    }
-
     pub(in crate::client) fn clear(&self) {
         self.0.write().clear();
     }
@@ -220,7 +216,7 @@ mod tests {
         assert!(tools.replace(&[ToolInfo::new(theirs).unwrap()]).is_empty());
         tools.add([good]).unwrap();
         assert_eq!(headers(&tools, &json!({ "s": "x" })).unwrap()[0].0, "Theirs");
-        tools.remove(&["t"]);
+        tools.clear();
         assert_eq!(headers(&tools, &json!({ "s": "x" })).unwrap(), []);
     }
 }

@@ -32,8 +32,7 @@ impl Rate {
     }
 
     /// The time in which one of them comes back.
-    #[must_use]
-    pub fn interval(self) -> Duration {
+    pub(crate) fn interval(self) -> Duration {
         (self.period / self.times).max(Duration::from_nanos(1))
     }
 

@@ -135,9 +135,9 @@ impl ClientRequests {
         let state = &mut *guard;
         state.claim_key(&request.key)?;
         let in_place = match &state.delivery {
-            Delivery::Unavailable(why) => return Err(ClientRequestError::Unavailable { why }),
+            Delivery::Unavailable(why) => return Err(ClientRequestError::Unavailable(why)),
             Delivery::Connection if !is_supported => {
-                return Err(ClientRequestError::Unsupported { feature: request.requires });
+                return Err(ClientRequestError::Unsupported(request.requires));
             }
             Delivery::Connection => return Ok(Disposition::Send),
             Delivery::Task(task) => Some(Arc::clone(task)),
@@ -179,7 +179,7 @@ impl Context {
         decode: impl Fn(&str) -> Result<T, String> + Send,
     ) -> Result<T, ClientRequestError> {
         if let Delivery::Unavailable(why) = self.client_requests().lock().delivery {
-            return Err(ClientRequestError::Unavailable { why });
+            return Err(ClientRequestError::Unavailable(why));
         }
         // in a separate task it could neither end the call nor be dropped with it
         if !self.is_current() {
@@ -210,7 +210,7 @@ impl Context {
                 let limit = self.inner().settings.client_request_timeout;
                 timeout(limit, sent.receive(decode)).await.unwrap_or_else(|_elapsed| {
                     sent.cancel("no answer came in time");
-                    Err(ClientRequestError::TimedOut { key: sent.request.key.clone() })
+                    Err(ClientRequestError::TimedOut(sent.request.key.clone()))
                 })
             }
             Disposition::AddToTask(task) => {
@@ -218,7 +218,7 @@ impl Context {
                 let mut attempts = 0;
                 loop {
                     let Ok(raw) = task.request_input(&request).await else {
-                        return Err(ClientRequestError::Disconnected { key: request.key });
+                        return Err(ClientRequestError::Disconnected(request.key));
                     };
                     match decode(&raw) {
                         Ok(value) => return Ok(value),
@@ -243,7 +243,7 @@ impl Context {
             }
             Disposition::Send => return Ok(()),
             Disposition::AddToTask(_) => {
-                return Err(ClientRequestError::Unavailable { why: "the call has become a task" });
+                return Err(ClientRequestError::Unavailable("the call has become a task"));
             }
             Disposition::Returned(raw, attempts) => match decode(raw.get()) {
                 Ok(Some(error)) => return Err(error),
@@ -318,7 +318,7 @@ impl<'c> SentRequest<'c> {
                 });
                 Err(ClientRequestError::Refused { key: key(), code, message })
             }
-            None => Err(ClientRequestError::Disconnected { key: key() }),
+            None => Err(ClientRequestError::Disconnected(key())),
         }
     }
 
@@ -345,5 +345,5 @@ fn send(context: &Context, request: &PendingRequest) -> Result<PendingResponse, 
         Some(connection) => connection.request(request.method, &request.params),
         None => Err("the call has no connection"),
     };
-    sent.map_err(|why| ClientRequestError::Unavailable { why })
+    sent.map_err(ClientRequestError::Unavailable)
 }

@@ -80,20 +80,18 @@ impl Annotations {
     }
 }
 
-/// Implements how `_meta` is set, for a type that has it as an `Option<Box<Map<..>>>`.
-macro_rules! impl_meta {
-    ($what:literal, $type:ident) => {
-        impl $type {
-            #[doc = concat!("Adds a member to the ", $what, "'s `_meta`.")]
-            #[must_use]
-            pub fn meta(mut self, key: impl Into<String>, value: impl Into<serde_json::Value>) -> Self {
-                self.meta.get_or_insert_default().insert(key.into(), value.into());
-                self
-            }
+/// The method that adds to `_meta`, of a type that has it as an `Option<Box<Map<..>>>`.
+macro_rules! meta_setter {
+    ($what:literal) => {
+        #[doc = concat!("Adds a member to the ", $what, "'s `_meta`.")]
+        #[must_use]
+        pub fn meta(mut self, key: impl Into<String>, value: impl Into<serde_json::Value>) -> Self {
+            self.meta.get_or_insert_default().insert(key.into(), value.into());
+            self
         }
     };
 }
-pub(crate) use impl_meta;
+pub(crate) use meta_setter;
 
 /// One content block of a tool result or a prompt message.
 ///
@@ -125,9 +123,9 @@ macro_rules! impl_block {
                 self.annotations = Some(Box::new(set(*self.annotations.unwrap_or_default())));
                 self
             }
-        }
 
-        impl_meta!("block", $block);
+            meta_setter!("block");
+        }
 
         impl From<$block> for Content {
             fn from(block: $block) -> Self {

@@ -10,7 +10,7 @@ mod resource_contents;
 
 pub use crate::core::item_output::IntoOutput;
 pub use block::{Annotations, Audio, Content, Embedded, Image, ResourceLink, Role, Text};
-pub(crate) use block::{ContentWriter, impl_meta};
+pub(crate) use block::{ContentWriter, meta_setter};
 pub use icon::{Icon, Theme};
 pub(crate) use json::Json;
 #[cfg(feature = "client")]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::{block::BinaryData, impl_meta};
+use super::{block::BinaryData, meta_setter};
 
 /// Bytes of a resource, sent as a base64 `blob`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,9 +115,9 @@ impl ResourceContents {
             ResourceBody::Blob(data) => data.to_bytes(),
         }
     }
-}
 
-impl_meta!("item", ResourceContents);
+    meta_setter!("item");
+}
 
 /// Values for the fields that an item of `contents` does not set.
 #[derive(Clone, Copy, Default)]

@@ -11,26 +11,14 @@ use super::client_feature::ClientFeature;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientRequestError {
-    /// The user declined.
-    Declined {
-        /// The key of the request.
-        key: Box<str>,
-    },
-    /// The user dismissed the request without an answer.
-    Cancelled {
-        /// The key of the request.
-        key: Box<str>,
-    },
-    /// The client does not declare the feature.
-    Unsupported {
-        /// The feature.
-        feature: ClientFeature,
-    },
-    /// The client's revision of the protocol does not support the request.
-    Revision {
-        /// The feature that the revision does not support.
-        what: &'static str,
-    },
+    /// The user declined the request with this key.
+    Declined(Box<str>),
+    /// The user dismissed the request with this key without an answer.
+    Cancelled(Box<str>),
+    /// The client does not declare this feature.
+    Unsupported(ClientFeature),
+    /// The client's revision of the protocol does not support this.
+    Revision(&'static str),
     /// The response was still malformed after several tries.
     MalformedMessage {
         /// The key of the request.
@@ -47,21 +35,12 @@ pub enum ClientRequestError {
         /// `message` on the wire.
         message: String,
     },
-    /// No response arrived in time.
-    TimedOut {
-        /// The key of the request.
-        key: Box<str>,
-    },
-    /// The client disconnected.
-    Disconnected {
-        /// The key of the request.
-        key: Box<str>,
-    },
-    /// No request can be sent to the client here.
-    Unavailable {
-        /// The reason.
-        why: &'static str,
-    },
+    /// No response to the request with this key arrived in time.
+    TimedOut(Box<str>),
+    /// The client disconnected before it responded to the request with this key.
+    Disconnected(Box<str>),
+    /// No request can be sent to the client here, for this reason.
+    Unavailable(&'static str),
     /// The request is not valid: in itself, or since another one or a saved result has the same key, or since it was sent from
     /// a spawned task instead of the function that the client called.
     Unfit {
@@ -82,21 +61,21 @@ impl ClientRequestError {
 impl fmt::Display for ClientRequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Declined { key } => write!(f, "the user declined to answer `{key}`"),
-            Self::Cancelled { key } => write!(f, "the user cancelled `{key}`"),
-            Self::Unsupported { feature } => {
+            Self::Declined(key) => write!(f, "the user declined to answer `{key}`"),
+            Self::Cancelled(key) => write!(f, "the user cancelled `{key}`"),
+            Self::Unsupported(feature) => {
                 write!(f, "the client does not support `{feature}`, which is needed here")
             }
-            Self::Revision { what } => write!(f, "the client's revision of the protocol has no {what}"),
+            Self::Revision(what) => write!(f, "the client's revision of the protocol has no {what}"),
             Self::MalformedMessage { key, reason } => {
                 write!(f, "the answer to `{key}` does not fit: {reason}")
             }
             Self::Refused { key, code, message } => {
                 write!(f, "the client refused `{key}`: {message} ({code})")
             }
-            Self::TimedOut { key } => write!(f, "no answer to `{key}` came in time"),
-            Self::Disconnected { key } => write!(f, "the client left before it answered `{key}`"),
-            Self::Unavailable { why } => write!(f, "no request can be sent to the client: {why}"),
+            Self::TimedOut(key) => write!(f, "no answer to `{key}` came in time"),
+            Self::Disconnected(key) => write!(f, "the client left before it answered `{key}`"),
+            Self::Unavailable(why) => write!(f, "no request can be sent to the client: {why}"),
             Self::Unfit { key, reason } => write!(f, "the client request `{key}` is not valid: {reason}"),
         }
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::core::{
-    content::{Content, ContentWriter, Json, impl_meta},
+    content::{Content, ContentWriter, Json, meta_setter},
     error::ToolError,
     item_output::{IntoOutput, ListOutput, TextOutput},
     jsonrpc::{Object, write_array},
@@ -76,9 +76,9 @@ impl ToolResult {
     pub fn structured_content(&self) -> Option<Value> {
         self.structured.as_deref().and_then(|json| serde_json::from_str(json).ok())
     }
-}
 
-impl_meta!("result", ToolResult);
+    meta_setter!("result");
+}
 
 /// Writes the members of a tool's result. Legacy clients accept only objects as structured values: they get all of a tool
 /// under `result` with `wrap`, else those that are not objects, which a tool without a schema and failures may have.

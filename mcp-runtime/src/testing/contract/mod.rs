@@ -243,8 +243,7 @@ impl ChangeClass {
     }
 
     /// The part of a version that goes up.
-    #[must_use]
-    pub fn semver(self) -> &'static str {
+    fn semver(self) -> &'static str {
         match self {
             Self::Cosmetic => "patch",
             Self::Routing | Self::Additive => "minor",

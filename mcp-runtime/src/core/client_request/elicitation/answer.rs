@@ -50,8 +50,8 @@ impl<T> Answer<T> {
     pub(super) fn into_result(self, key: &str) -> Result<T, ClientRequestError> {
         match self {
             Self::Accept(value) => Ok(value),
-            Self::Decline => Err(ClientRequestError::Declined { key: key.into() }),
-            Self::Cancel => Err(ClientRequestError::Cancelled { key: key.into() }),
+            Self::Decline => Err(ClientRequestError::Declined(key.into())),
+            Self::Cancel => Err(ClientRequestError::Cancelled(key.into())),
         }
     }
 }

@@ -296,11 +296,11 @@ impl ElicitationForm {
     /// The revision does not have forms, or a kind of field.
     pub(super) fn params(&self, message: &str, revision: Revision) -> Result<Vec<u8>, ClientRequestError> {
         if revision < Revision::V2025_06_18 {
-            return Err(ClientRequestError::Revision { what: "elicitation" });
+            return Err(ClientRequestError::Revision("elicitation"));
         }
         let rich = revision >= Revision::V2025_11_25;
         if !rich && self.fields.iter().any(|field| matches!(field.kind, FieldKind::Choices { .. })) {
-            return Err(ClientRequestError::Revision { what: "fields for several values of a list" });
+            return Err(ClientRequestError::Revision("fields for several values of a list"));
         }
         let mut out = Vec::with_capacity(256);
         let mut params = Object::new(&mut out);

@@ -142,7 +142,7 @@ pub(super) fn url_params(
         return Err(ClientRequestError::Unfit { key: key.into(), reason: reason.to_owned() });
     }
     if revision < Revision::V2025_11_25 {
-        return Err(ClientRequestError::Revision { what: "elicitation by URL" });
+        return Err(ClientRequestError::Revision("elicitation by URL"));
     }
     let mut out = Vec::with_capacity(192);
     let mut params = Object::new(&mut out);

@@ -273,12 +273,12 @@ impl CreateMessage {
         let unfit = |reason| ClientRequestError::Unfit { key: key.into(), reason };
         self.check().map_err(unfit)?;
         if self.has_tools() && revision < Revision::V2025_11_25 {
-            return Err(ClientRequestError::Revision { what: "tools in sampling" });
+            return Err(ClientRequestError::Revision("tools in sampling"));
         }
         if revision < Revision::V2025_03_26
             && self.blocks().any(|block| matches!(block, SamplingBlock::Audio { .. }))
         {
-            return Err(ClientRequestError::Revision { what: "audio in sampling" });
+            return Err(ClientRequestError::Revision("audio in sampling"));
         }
         if revision < Revision::V2025_11_25 {
             // a message has one block there

@@ -221,13 +221,13 @@ fn invalid_conversations_are_refused() {
 #[test]
 fn older_revisions_get_only_what_they_define() {
     let heard = |revision| params(revision, after("x", [audio()]));
-    assert_eq!(heard(Revision::V2024_11_05), Err(ClientRequestError::Revision { what: "audio in sampling" }));
+    assert_eq!(heard(Revision::V2024_11_05), Err(ClientRequestError::Revision("audio in sampling")));
     assert!(heard(Revision::V2025_03_26).is_ok());
     let tools = |revision| {
         let tools = vec![SamplingTool::new::<City>("weather", "")];
         params(revision, CreateMessage { tools, ..CreateMessage::user("x") })
     };
-    assert_eq!(tools(Revision::V2025_06_18), Err(ClientRequestError::Revision { what: "tools in sampling" }));
+    assert_eq!(tools(Revision::V2025_06_18), Err(ClientRequestError::Revision("tools in sampling")));
     assert!(tools(Revision::V2025_11_25).is_ok());
     // a message has one block there
     let two = json!({ "role": "assistant", "model": "m", "content": [

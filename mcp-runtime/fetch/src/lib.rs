@@ -15,7 +15,7 @@ mod tls_provider;
 
 #[cfg(feature = "http")]
 pub use request::{
-    ExchangeError, FetchError, Fetcher, HttpClient, HttpRequest, HttpResponse, IdleConnections, LookUp,
-    LookUpFuture, MAX_DOCUMENT, Network, Reach,
+    ExchangeError, FetchError, Fetcher, HttpClient, HttpRequest, HttpResponse, LookUp, LookUpFuture,
+    MAX_DOCUMENT, Network, Reach,
 };
 pub use tls::tls_config;

@@ -16,8 +16,8 @@ mod callers;
 
 pub(crate) use callers::Authenticator;
 #[cfg(feature = "auth")]
-pub use callers::{ApiKeys, Authentication, Denied, Oauth, SigningAlgorithm, TokenProblem, Verifier};
+pub use callers::{ApiKeys, Denied, Oauth, SigningAlgorithm, TokenProblem, Verifier};
 #[cfg(feature = "auth")]
-pub(crate) use callers::{RefusedCaller, set_up_authentication};
+pub(crate) use callers::{Authentication, RefusedCaller, set_up_authentication};
 
 pub use crate::core::arguments::Claims;

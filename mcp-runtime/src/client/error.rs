@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::CallResult;
 use crate::core::{
-    jsonrpc::ProtocolError,
     protocol,
     visible_text::{in_lines, in_one_line},
 };
@@ -206,13 +205,6 @@ impl Error {
             Self::Protocol { code: protocol::INVALID_PARAMS, .. } => Self::NotFound { uri: uri.to_owned() },
             other => other,
         }
-    }
-}
-
-impl From<ProtocolError> for Error {
-    fn from(error: ProtocolError) -> Self {
-        let ProtocolError { code, message, data } = error;
-        Self::Protocol { code, message, data }
     }
 }
 

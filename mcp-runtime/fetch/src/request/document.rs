@@ -16,7 +16,7 @@ use url::Url;
 
 use super::{
     connector::{LookUp, Network},
-    http_client::{ExchangeError, HttpClient, HttpRequest, IdleConnections},
+    http_client::{ExchangeError, HttpClient, HttpRequest},
     reach::Reach,
 };
 use crate::tls_config;
@@ -80,7 +80,7 @@ impl Fetcher {
             let Self { reach, look_up, uses_proxies, .. } = self;
             let network =
                 Network { reach: *reach, look_up: look_up.clone(), tls, uses_proxies: *uses_proxies };
-            Ok(HttpClient::new(network, self.limit, IdleConnections::default()))
+            Ok(HttpClient::new(network, self.limit))
         });
         client.as_ref().map_err(|error| FetchError::Failed(error.clone()))
     }

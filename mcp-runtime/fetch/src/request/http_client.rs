@@ -27,21 +27,6 @@ use super::{
     response_body::ResponseBody,
 };
 
-/// How many connections are kept without a request, and for how long.
-#[derive(Debug, Clone, Copy)]
-pub struct IdleConnections {
-    /// To one host.
-    pub per_host: usize,
-    /// How long one is kept.
-    pub time: Duration,
-}
-
-impl Default for IdleConnections {
-    fn default() -> Self {
-        Self { per_host: usize::MAX, time: Duration::from_secs(90) }
-    }
-}
-
 /// Sends requests, on connections that it keeps.
 #[derive(Clone)]
 pub struct HttpClient {
@@ -52,11 +37,17 @@ pub struct HttpClient {
 impl HttpClient {
     /// `limit` is for opening one connection.
     #[must_use]
-    pub fn new(network: Network, limit: Duration, idle: IdleConnections) -> Self {
+    pub fn new(network: Network, limit: Duration) -> Self {
+        Self::with_idle(network, limit, usize::MAX, Duration::from_secs(90))
+    }
+
+    /// Keeps at most so many connections to a host without a request, for so long.
+    #[must_use]
+    pub fn with_idle(network: Network, limit: Duration, per_host: usize, time: Duration) -> Self {
         let proxies = if network.uses_proxies { Proxies::of_environment() } else { Proxies::none() };
         let mut builder = Client::builder(TokioExecutor::new());
-        builder.pool_timer(TokioTimer::new()).pool_idle_timeout(idle.time);
-        builder.pool_max_idle_per_host(idle.per_host);
+        builder.pool_timer(TokioTimer::new()).pool_idle_timeout(time);
+        builder.pool_max_idle_per_host(per_host);
         Self { client: builder.build(Connector::new(network, proxies.clone(), limit)), proxies }
     }
 

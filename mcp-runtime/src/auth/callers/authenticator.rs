@@ -51,24 +51,6 @@ enum AuthenticationKind {
     Custom(Arc<dyn Method>),
 }
 
-impl From<Oauth> for Authentication {
-    fn from(oauth: Oauth) -> Self {
-        Self(AuthenticationKind::Oauth(Box::new(oauth)))
-    }
-}
-
-impl From<ApiKeys> for Authentication {
-    fn from(keys: ApiKeys) -> Self {
-        Self(AuthenticationKind::ApiKeys(keys))
-    }
-}
-
-impl<V: Verifier> From<V> for Authentication {
-    fn from(verifier: V) -> Self {
-        Self(AuthenticationKind::Custom(Arc::new(CustomVerifier(verifier))))
-    }
-}
-
 /// Types that [`ServerBuilder::auth`](crate::ServerBuilder::auth) takes.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not authenticate callers",
@@ -80,10 +62,22 @@ pub trait IntoAuthentication {
     fn into_authentication(self) -> Authentication;
 }
 
-#[diagnostic::do_not_recommend]
-impl<A: Into<Authentication>> IntoAuthentication for A {
+impl IntoAuthentication for Oauth {
     fn into_authentication(self) -> Authentication {
-        self.into()
+        Authentication(AuthenticationKind::Oauth(Box::new(self)))
+    }
+}
+
+impl IntoAuthentication for ApiKeys {
+    fn into_authentication(self) -> Authentication {
+        Authentication(AuthenticationKind::ApiKeys(self))
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<V: Verifier> IntoAuthentication for V {
+    fn into_authentication(self) -> Authentication {
+        Authentication(AuthenticationKind::Custom(Arc::new(CustomVerifier(self))))
     }
 }
 
@@ -723,7 +717,7 @@ mod tests {
 
     #[test]
     fn the_metadata_is_at_the_path_of_the_resource_and_at_the_root() {
-        let auth = authenticator(&[oauth().into()]).unwrap();
+        let auth = authenticator(&[oauth().into_authentication()]).unwrap();
         let metadata = auth.metadata().unwrap();
         assert_eq!(
             metadata.paths,
@@ -733,9 +727,11 @@ mod tests {
         assert_eq!(document["resource"], "https://mcp.example.com/a/mcp");
         assert_eq!(document["authorization_servers"], json!(["https://id.example.com"]));
         assert_eq!(document["scopes_supported"], json!(["x", "y"]));
-        let root = authenticator(&[oauth().resource("https://mcp.example.com").into()]).unwrap();
+        let root =
+            authenticator(&[oauth().resource("https://mcp.example.com").into_authentication()]).unwrap();
         assert_eq!(root.metadata().unwrap().paths, ["/.well-known/oauth-protected-resource"]);
-        let slash = authenticator(&[oauth().resource("https://mcp.example.com/mcp/").into()]).unwrap();
+        let slash =
+            authenticator(&[oauth().resource("https://mcp.example.com/mcp/").into_authentication()]).unwrap();
         let well_known =
             ["/mcp/", "/mcp", ""].map(|path| format!("/.well-known/oauth-protected-resource{path}"));
         assert_eq!(slash.metadata().unwrap().paths, well_known);
@@ -750,18 +746,26 @@ mod tests {
     #[test]
     fn options_that_cannot_be_served_are_reported_together() {
         let wrong = Oauth::issuer("http://id.example.com").algorithms([]);
-        let problems =
-            authenticator(&[wrong.into(), ApiKeys::new([("short", Principal::new("i", "s"))]).into()]);
+        let problems = authenticator(&[
+            wrong.into_authentication(),
+            ApiKeys::new([("short", Principal::new("i", "s"))]).into_authentication(),
+        ]);
         let problems = problems.err().unwrap().join("\n");
         for text in ["not an `https:` URL", "allows none", "which resource", "shorter than 16"] {
             assert!(problems.contains(text), "{text}: {problems}");
         }
-        let others = [oauth().into(), oauth().resource("https://other.example.com/mcp").into()];
+        let others = [
+            oauth().into_authentication(),
+            oauth().resource("https://other.example.com/mcp").into_authentication(),
+        ];
         assert!(authenticator(&others).err().unwrap()[0].contains("different resources"));
         for resource in
             ["mcp.example.com", "https://mcp.example.com/#a", "https://mcp.example.com/?a", "ftp://x/"]
         {
-            assert!(authenticator(&[oauth().resource(resource).into()]).is_err(), "{resource}");
+            assert!(
+                authenticator(&[oauth().resource(resource).into_authentication()]).is_err(),
+                "{resource}"
+            );
         }
     }
 
@@ -769,7 +773,7 @@ mod tests {
     fn a_token_is_in_one_header_and_nowhere_else() {
         let status = |uri: &str, headers: &[(&str, &str)]| {
             let keys = ApiKeys::new([("0123456789abcdef", Principal::new("i", "ada"))]);
-            let auth = authenticator(&[keys.into()]).unwrap();
+            let auth = authenticator(&[keys.into_authentication()]).unwrap();
             let request = parts(uri, headers);
             let Verification::Ready(verified) = auth.start(&request, None) else {
                 panic!("keys are known at once")
@@ -807,7 +811,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_verifier_that_panics_admits_no_one() {
-        let auth = authenticator(&[Panics.into()]).unwrap();
+        let auth = authenticator(&[Panics.into_authentication()]).unwrap();
         let request = parts("/", &[("authorization", "Bearer a")]);
         let Verification::Pending(verified) = auth.start(&request, None) else { panic!("it is a future") };
         assert_eq!(verified.await.unwrap_err().refusal, Refusal::AuthUnavailable);
@@ -817,9 +821,9 @@ mod tests {
     async fn several_methods_are_asked_in_turn() {
         let key = |key, name| ApiKeys::new([(key, Principal::new("i", name))]);
         let auth = authenticator(&[
-            key("0123456789abcdef", "ada").into(),
-            Panics.into(),
-            key("fedcba9876543210", "bob").into(),
+            key("0123456789abcdef", "ada").into_authentication(),
+            Panics.into_authentication(),
+            key("fedcba9876543210", "bob").into_authentication(),
         ])
         .unwrap();
         for (token, subject) in

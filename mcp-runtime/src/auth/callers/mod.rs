@@ -14,8 +14,7 @@ mod token_claims;
 mod verifier;
 
 pub use api_keys::ApiKeys;
-pub use authenticator::Authentication;
-pub(crate) use authenticator::{Authenticator, RefusedCaller};
+pub(crate) use authenticator::{Authentication, Authenticator, RefusedCaller};
 use authenticator::{FailureRate, IntoAuthentication};
 pub(crate) use builder::set_up_authentication;
 pub use compact_jwt::SigningAlgorithm;

@@ -191,7 +191,7 @@ impl Annotation for EventDescriptor {
         let ring = assembly.open::<EventRings>(|_| Arc::default()).of(
             self.key(),
             &name,
-            &limits.unwrap_or_default(),
+            &limits.unwrap_or_else(EventLimits::new),
         );
         let entry = assembly.named(item, EventEntry::annotated(self, item, ring))?;
         Events::add(assembly, item, entry);

@@ -22,8 +22,8 @@ pub struct EventLimits {
     pub(super) webhook: super::webhook::WebhookLimits,
 }
 
-impl Default for EventLimits {
-    fn default() -> Self {
+impl EventLimits {
+    pub(crate) fn new() -> Self {
         Self {
             max_kept: 1000,
             max_kept_bytes: 4 << 20,
@@ -33,9 +33,7 @@ impl Default for EventLimits {
             webhook: Default::default(),
         }
     }
-}
 
-impl EventLimits {
     /// Sets how many events of one type are kept; 1000 by default. The oldest go first.
     pub fn max_kept(mut self, events: usize) -> Self {
         self.max_kept = events.max(1);
@@ -58,7 +56,7 @@ impl EventLimits {
 impl Limits {
     /// Sets limits of events: see [`EventLimits`].
     pub fn events(mut self, set: impl FnOnce(EventLimits) -> EventLimits) -> Self {
-        let limits = self.of_capabilities.get::<EventLimits>().cloned().unwrap_or_default();
+        let limits = self.of_capabilities.get::<EventLimits>().cloned().unwrap_or_else(EventLimits::new);
         self.of_capabilities.insert(set(limits));
         self
     }

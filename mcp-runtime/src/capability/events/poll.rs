@@ -82,7 +82,7 @@ pub(super) fn integer(raw: Option<&RawValue>, key: &str) -> Result<Option<u64>, 
 
 impl Server {
     pub(super) fn event_limits(&self) -> EventLimits {
-        self.options().limits.of_capabilities.get::<EventLimits>().cloned().unwrap_or_default()
+        self.options().limits.of_capabilities.get::<EventLimits>().cloned().unwrap_or_else(EventLimits::new)
     }
 }
 

@@ -369,7 +369,7 @@ mod tests {
     use super::*;
 
     fn limits() -> EventLimits {
-        EventLimits::default().max_kept(3).keep_for(Duration::from_secs(60))
+        EventLimits::new().max_kept(3).keep_for(Duration::from_secs(60))
     }
 
     fn new_ring(limits: EventLimits) -> EventRing {

@@ -318,7 +318,7 @@ mod tests {
         other.become_other_version();
         let this = SealedStore::shared(Arc::new(memory.clone()), &keys, "test");
         let (foreign, own) = (EventLog::new(&other, "a"), EventLog::new(&this, "a"));
-        let limits = EventLimits::default();
+        let limits = EventLimits::new();
         let event = |id: &'static str| {
             let data = RawValue::from_string(format!("\"{id}\"")).unwrap();
             serde_json::to_vec(&LoggedEvent { id: id.into(), time: now_ms(), data: Some(&data) }).unwrap()

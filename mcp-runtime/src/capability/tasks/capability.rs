@@ -23,7 +23,7 @@ use crate::core::{
 impl Tasks {
     pub(super) fn open(assembly: &mut Assembly<'_>) -> Arc<Self> {
         let ItemDefaults { options, hub, store, .. } = assembly.rules;
-        let own = options.of_capabilities.get::<TaskOptions>().cloned().unwrap_or_default();
+        let own = options.of_capabilities.get::<TaskOptions>().cloned().unwrap_or_else(TaskOptions::new);
         Self::new(own, store, hub.clone())
     }
 }

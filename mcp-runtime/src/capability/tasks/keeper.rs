@@ -159,7 +159,7 @@ mod tests {
     #[tokio::test]
     async fn a_failure_without_room_in_the_store_is_saved_once_there_is_room() {
         let store = SealedStore::in_memory();
-        let options = super::super::TaskOptions { max_kept_bytes: 4000, ..Default::default() };
+        let options = super::super::TaskOptions { max_kept_bytes: 4000, ..super::super::TaskOptions::new() };
         let tasks = Tasks::new(options, &store, Hub::default());
         let permit = tasks.start(None, &Owner::local()).unwrap();
         let mut copy = Some(tasks.create_record(&permit.task).await.unwrap());

@@ -290,7 +290,7 @@ mod tests {
         let other = SealedStore::shared(memory.clone(), &keys, "test");
         other.become_other_version();
         let this = SealedStore::shared(memory, &keys, "test");
-        let tasks = Tasks::new(super::super::TaskOptions::default(), &this, Hub::default());
+        let tasks = Tasks::new(super::super::TaskOptions::new(), &this, Hub::default());
         let table = Table::new("tasks", 10_000, 64 << 20, 50);
         let (known, unknown, gone) = ("known".into(), "unknown".into(), "gone".into());
         for (store, bytes) in [(&other, &b"{}"[..]), (&this, b"{\"state\":\"new\"}")] {

@@ -29,8 +29,8 @@ pub struct TaskOptions {
     pub(super) lease: Duration,
 }
 
-impl Default for TaskOptions {
-    fn default() -> Self {
+impl TaskOptions {
+    pub(crate) fn new() -> Self {
         Self {
             ttl: Duration::from_secs(10 * 60),
             max_running: 1024,
@@ -39,9 +39,7 @@ impl Default for TaskOptions {
             lease: Duration::from_secs(10),
         }
     }
-}
 
-impl TaskOptions {
     /// Sets how long a task is kept: 10 minutes by default, a year at most.
     ///
     /// The time restarts whenever the client gets the task or responds to its requests, when the function reports
@@ -109,7 +107,7 @@ impl ServerBuilder {
     /// are connected by then know it.
     pub fn tasks(mut self, set: impl Configure<TaskOptions>) -> Self {
         let options = self.options.of_capabilities.get::<TaskOptions>().cloned();
-        self.options.of_capabilities.insert(set(options.unwrap_or_default()));
+        self.options.of_capabilities.insert(set(options.unwrap_or_else(TaskOptions::new)));
         self.open_on_build(Named { key: "tasks", open: open_tasks, mount: |_, _, _| {} });
         self
     }

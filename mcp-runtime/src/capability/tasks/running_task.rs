@@ -542,7 +542,7 @@ mod tests {
     #[test]
     fn progress_may_begin_anywhere_and_only_grows() {
         let owner = crate::core::admission::Owner::local();
-        let options = super::super::TaskOptions::default();
+        let options = super::super::TaskOptions::new();
         let record = StoredTask::new(None, &owner, &options, &"process".into());
         let task = RunningTask::new("id".into(), record, Duration::from_secs(60));
         for (progress, shown) in [(-1.0, "-1 of 4"), (0.0, "0 of 4"), (-0.5, "0 of 4"), (2.0, "2 of 4")] {

@@ -203,7 +203,7 @@ mod tests {
     #[tokio::test]
     async fn a_task_that_is_about_to_be_subscribed_to_stays_known_and_one_without_a_subscriber_does_not() {
         let (hub, store) = (Hub::default(), SealedStore::in_memory());
-        let tasks = Tasks::new(super::super::TaskOptions::default(), &store, hub.clone());
+        let tasks = Tasks::new(super::super::TaskOptions::new(), &store, hub.clone());
         let permit = tasks.start(None, &Owner::local()).unwrap();
         let id = &permit.task.id;
         let watched = tasks.watch(id, Versioned { record: permit.task.record(), version: 1 });

@@ -44,9 +44,7 @@ use crate::{
         resolver::Resolver,
         sync::RwLock,
     },
-    fetch::{
-        ExchangeError, HttpClient, HttpRequest, HttpResponse, IdleConnections, Network, Reach, tls_config,
-    },
+    fetch::{ExchangeError, HttpClient, HttpRequest, HttpResponse, Network, Reach, tls_config},
 };
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -159,7 +157,7 @@ impl HttpLink {
         }
         let tls = tls_config(&options.roots).map_err(Error::not_connected)?;
         let network = network(options.reach.unwrap_or(Reach::Any), tls.clone());
-        let http = HttpClient::new(network, CONNECT_TIMEOUT, IdleConnections::default());
+        let http = HttpClient::new(network, CONNECT_TIMEOUT);
         Ok(Arc::new(Self {
             http,
             url: parsed,

@@ -13,9 +13,9 @@ const ENDPOINT: &str = "capability/events/webhook/endpoint.rs";
 #[rustfmt::skip]
 pub(super) const EVENTS: Folder = Folder {
     budgets: &[
-        budget("events of one type that are kept", Count(|_| EventLimits::default().max_kept), "limits.events.max_kept", All, "the oldest go; clients are told of a gap", RING),
-        budget("bytes of them", Bytes(|_| EventLimits::default().max_kept_bytes), "", All, "the oldest go; clients are told of a gap", RING),
-        budget("payload of one event", Bytes(|_| EventLimits::default().max_payload), "limits.events.max_payload", All, "it is not emitted; the program gets an error", "capability/events/emit.rs"),
+        budget("events of one type that are kept", Count(|_| EventLimits::new().max_kept), "limits.events.max_kept", All, "the oldest go; clients are told of a gap", RING),
+        budget("bytes of them", Bytes(|_| EventLimits::new().max_kept_bytes), "", All, "the oldest go; clients are told of a gap", RING),
+        budget("payload of one event", Bytes(|_| EventLimits::new().max_payload), "limits.events.max_payload", All, "it is not emitted; the program gets an error", "capability/events/emit.rs"),
         budget("events of one `events/poll`", FixedCount("MAX_POLLED"), "", Request, "come with the next", "capability/events/poll.rs"),
         budget("bytes of them", FixedBytes("MAX_BATCH_BYTES"), "", Request, "come with the next", SUBSCRIPTION),
         budget("subscriptions by webhook, and endpoints that were verified", FixedCount("MAX_SUBSCRIPTIONS"), "limits.events.max_webhooks", All, "an error: too many; endpoints are verified again", WEBHOOK),

@@ -23,7 +23,7 @@ use crate::{
         resolver::{Resolver, look_up_for},
         sync::Mutex,
     },
-    fetch::{ExchangeError, HttpClient, HttpRequest, IdleConnections, Network, Reach, tls_config},
+    fetch::{ExchangeError, HttpClient, HttpRequest, Network, Reach, tls_config},
 };
 
 /// How long an endpoint may take to accept a message.
@@ -174,9 +174,7 @@ impl Endpoints {
                 tls: tls_config(&self.roots)?,
                 uses_proxies: false,
             };
-            let client = |per_host| {
-                HttpClient::new(network.clone(), CONNECT_LIMIT, IdleConnections { per_host, time: IDLE })
-            };
+            let client = |per_host| HttpClient::with_idle(network.clone(), CONNECT_LIMIT, per_host, IDLE);
             Ok(Clients { keeping: client(1), closing: client(0) })
         };
         let clients = self.clients.get_or_init(clients).as_ref().map_err(|error| {

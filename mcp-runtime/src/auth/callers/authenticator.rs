@@ -62,12 +62,14 @@ pub trait IntoAuthentication {
     fn into_authentication(self) -> Authentication;
 }
 
+#[diagnostic::do_not_recommend]
 impl IntoAuthentication for Oauth {
     fn into_authentication(self) -> Authentication {
         Authentication(AuthenticationKind::Oauth(Box::new(self)))
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl IntoAuthentication for ApiKeys {
     fn into_authentication(self) -> Authentication {
         Authentication(AuthenticationKind::ApiKeys(self))

@@ -444,7 +444,7 @@ impl RequestScheduler {
     }
 
     /// Notifies a client of a legacy revision of changes.
-    pub(super) fn notify_changes(self: &Arc<Self>, mut subscriber: Subscriber) {
+    pub(super) fn notify_changes(self: &Arc<Self>, subscriber: Subscriber) {
         let writer = self.writer.clone();
         let task = spawn_on(&self.runtime, async move {
             loop {

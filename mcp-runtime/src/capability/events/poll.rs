@@ -1,6 +1,6 @@
 //! `events/poll`: the events after a cursor, at once, or as soon as there is one if the client lets the request wait.
 
-use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
+use std::{future::poll_fn, sync::Arc, time::Duration};
 
 use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep_until};
@@ -148,15 +148,10 @@ impl Waiting {
 
     /// Waits until there may be an event, until the deadline at most.
     pub(super) async fn wait(&mut self, subscription: &EventSubscription, deadline: Instant) -> Waited {
-        let mut notified = pin!(poll_fn(|cx| match self.0.poll(cx) {
-            // the subscribed event may have been removed
-            Poll::Ready(_) => Poll::Ready(Waited::News),
-            Poll::Pending if self.0.must_close() => Poll::Ready(Waited::Stopped),
-            Poll::Pending => Poll::Pending,
-        }));
         tokio::select! {
             biased;
-            waited = &mut notified => waited,
+            // the subscribed event may have been removed
+            change = poll_fn(|cx| self.0.poll_next(cx)) => change.map_or(Waited::Stopped, |_| Waited::News),
             () = subscription.wait() => Waited::News,
             () = sleep_until(deadline) => Waited::TimeUp,
         }

@@ -276,7 +276,7 @@ pub(crate) struct Subscriber {
 
 impl Subscriber {
     /// The next change, oldest first.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Change> {
+    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Change> {
         let mut queue = self.entry.queue.lock();
         while let Some(change) = queue.pending.pop_front() {
             queue.queued.remove(&change);
@@ -289,14 +289,22 @@ impl Subscriber {
         Poll::Pending
     }
 
+    /// The next change, for a stream that can be closed: `None` if a change was lost, or the server ends all subscriptions, so
+    /// that its client notices.
+    pub(crate) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<Change>> {
+        match self.poll(cx) {
+            Poll::Pending if self.must_close() => Poll::Ready(None),
+            polled => polled.map(Some),
+        }
+    }
+
     /// Sets who gets the changes from now on.
     pub(crate) fn set_caller(&self, caller: Option<Arc<Principal>>) {
         *self.entry.caller.write() = caller;
     }
 
-    /// Whether a change was lost, or the server ends all subscriptions: a stream that can be closed must be, so that its
-    /// client notices. The task that polls is woken when this becomes true.
-    pub(crate) fn must_close(&self) -> bool {
+    /// Whether a stream that can be closed must be. The task that polls is woken when this becomes true.
+    fn must_close(&self) -> bool {
         self.entry.queue.lock().must_close
     }
 }

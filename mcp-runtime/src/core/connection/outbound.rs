@@ -20,7 +20,7 @@ const NOTIFICATION_LIMIT: usize = 1 << 20;
 const OVERHEAD: usize = 64;
 /// Queued bytes beyond which client requests are refused.
 const REQUEST_LIMIT: usize = 8 << 20;
-/// Queued bytes beyond which [`Outbound::send`] waits, and up to which messages are accepted that are not charged.
+/// Queued bytes beyond which [`Outbound::wait_for_capacity`] waits, and up to which messages are accepted that are not charged.
 const SEND_THRESHOLD: usize = 64 << 10;
 
 /// The messages of one stream.
@@ -131,18 +131,6 @@ impl Outbound {
         }
     }
 
-    /// Sends a message once the queue is short enough; `false` if the receiver was dropped, or the owner leaves too many
-    /// bytes unread. `held` is for what the message has held so far.
-    pub(crate) async fn send(&self, message: Vec<u8>, held: Option<Permit>) -> bool {
-        if message.is_empty() {
-            return true;
-        }
-        if !self.wait_for_capacity().await {
-            return false;
-        }
-        self.put_held(message, held) == Put::Queued
-    }
-
     /// Sends a message that need not fit into the queue, such as the result of a request, if less than the owner's share of
     /// all unread bytes waits; one that is short enough is sent anyway.
     pub(crate) fn put(&self, message: Vec<u8>) -> Put {
@@ -150,7 +138,7 @@ impl Outbound {
     }
 
     /// The same for a message that has held this permit so far, which counts for it.
-    fn put_held(&self, message: Vec<u8>, held: Option<Permit>) -> Put {
+    pub(crate) fn put_held(&self, message: Vec<u8>, held: Option<Permit>) -> Put {
         let mut state = self.state.lock();
         if state.abandoned {
             return Put::Abandoned;
@@ -168,10 +156,10 @@ impl Outbound {
         Put::Queued
     }
 
-    /// Sends a short message regardless of all limits; no effect if the receiver was dropped.
+    /// Sends a short message regardless of all limits; no effect if it is empty, or the receiver was dropped.
     pub(crate) fn put_short(&self, message: Vec<u8>) {
         let mut state = self.state.lock();
-        if !state.abandoned {
+        if !state.abandoned && !message.is_empty() {
             state.uncharged += message.len() + OVERHEAD;
             push(state, message);
         }
@@ -205,11 +193,6 @@ impl Outbound {
             }
             notified.await;
         }
-    }
-
-    /// A permit for bytes that will be sent to the receiver; `None` if its owner leaves too many unread.
-    pub(crate) fn charge(&self, bytes: usize) -> Option<Permit> {
-        self.bytes.acquire_last(&self.owner, bytes)
     }
 
     /// Ends the stream after the messages in the queue.
@@ -373,18 +356,18 @@ mod tests {
     async fn a_sender_waits_for_a_slow_receiver_and_notices_that_it_was_dropped() {
         let outbound = outbound(usize::MAX);
         let mut receiver = Receiver::new(outbound.clone());
-        assert!(outbound.send(vec![b'x'; SEND_THRESHOLD], None).await);
+        assert_eq!(outbound.put(vec![b'x'; SEND_THRESHOLD]), Put::Queued);
         let later = tokio::spawn({
             let outbound = outbound.clone();
-            async move { outbound.send(vec![b'y'], None).await }
+            async move { outbound.wait_for_capacity().await }
         });
         tokio::task::yield_now().await;
         assert!(!later.is_finished());
         let messages = std::future::poll_fn(|cx| receiver.poll(cx)).await.expect("messages");
         assert_eq!(messages.messages.len(), 1);
-        assert!(later.await.expect("sent"));
+        assert!(later.await.expect("room"));
         drop(receiver);
-        assert!(!outbound.send(vec![b'z'], None).await);
+        assert!(!outbound.wait_for_capacity().await);
         outbound.abandoned().await;
     }
 }

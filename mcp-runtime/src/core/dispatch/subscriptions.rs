@@ -13,7 +13,7 @@ use super::{
 };
 use crate::core::{
     arguments::BoxFuture,
-    changes::{ListChanges, Subscriber},
+    changes::{Change, ListChanges, Subscriber},
     connection::{check_uri, principal_digest},
     jsonrpc::{Object, ProtocolError, notification, write_array, write_string},
     log_limit::LogLine,
@@ -235,13 +235,8 @@ impl NotificationStream {
                 return Poll::Ready(Some(message));
             }
         }
-        match subscriber.poll(cx) {
-            Poll::Ready(change) => {
-                Poll::Ready(Some(change.notification(|p| write_subscription_meta(p, &self.id))))
-            }
-            Poll::Pending if subscriber.must_close() => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
+        let notify = |change: Change| change.notification(|p| write_subscription_meta(p, &self.id));
+        subscriber.poll_next(cx).map(|change| change.map(notify))
     }
 
     /// Whether it ends by itself when its caller loses access, and says so before.

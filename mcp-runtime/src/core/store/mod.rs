@@ -4,7 +4,7 @@
 mod caller_rate;
 #[cfg(any(feature = "events-webhook", feature = "shared", feature = "tasks"))]
 mod found;
-#[cfg(any(feature = "http", feature = "shared"))]
+#[cfg(feature = "shared")]
 mod memory_logs;
 mod memory_tables;
 #[cfg(any(feature = "events-webhook", feature = "tasks"))]
@@ -17,7 +17,7 @@ mod table;
 
 pub use crate::core::admission::Rate;
 pub(crate) use caller_rate::CallerRate;
-#[cfg(any(feature = "http", feature = "shared"))]
+#[cfg(feature = "shared")]
 pub(crate) use memory_logs::MemoryLogs;
 #[cfg(any(feature = "events-webhook", feature = "tasks"))]
 pub(crate) use records::{Leases, Record, Records, Updated, Versioned, log_store_error};

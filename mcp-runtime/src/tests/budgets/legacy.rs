@@ -12,10 +12,11 @@ pub(super) const LEGACY: Folder = Folder {
         budget("sessions that are known to have started or ended", Count(|o| o.http.max_session_records), "", All, "`DELETE` is `405`", "transport/http/legacy/session_records.rs"),
         budget("open session ids", FixedCount("MAX_CACHED"), "", All, "are opened again", "transport/http/legacy/session_id.rs"),
         budget("events for clients that resume", FixedBytes("MAX_BYTES"), "", All, "the oldest go", EVENTS),
-        budget("streams with such events", FixedCount("MAX_STREAMS"), "", All, "the oldest go", EVENTS),
         budget("events of one stream", FixedCount("MAX_EVENTS"), "", Stream, "the oldest go", EVENTS),
     ],
     others: &[
+        // a limit of one value
+        (EVENTS, &["MAX_EVENT"]),
         ("transport/http/legacy/session_id.rs", &["MAX_INFO"]),
     ],
 };

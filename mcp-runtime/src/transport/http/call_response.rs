@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use super::{
-    cut_off::{CutOff, CutOffWaiter},
+    cut_off::CutOffWaiter,
     endpoint::Endpoint,
     http_error::{HttpError, TOO_MANY_UNREAD},
     legacy::LegacyClient,
@@ -26,7 +26,7 @@ use super::{
         ResponseBody, charge_response, copy_status_and_headers, empty_response, event_stream_response,
         json_response,
     },
-    sse::write_event,
+    sse::{COMMENT, message_event, write_event},
 };
 use crate::core::{
     admission::Permit,
@@ -120,34 +120,35 @@ impl Future for HttpResponseFuture {
         }
         let Format::EventStream { opening_comment } = this.poll_format(cx) else { return Poll::Pending };
         let Some(calls) = this.calls.take() else { return Poll::Pending };
-        Poll::Ready(match this.legacy.as_ref().and_then(LegacyClient::stream) {
-            Some(stream) => stream.response(&this.endpoint, calls, &this.connection),
-            None => this.stream_response(calls, opening_comment),
+        Poll::Ready(match &this.legacy {
+            Some(client) => {
+                client.stream().response(&this.endpoint, calls, &this.connection, opening_comment)
+            }
+            None => stream_response(&this.endpoint, calls, &this.connection, opening_comment),
         })
     }
 }
 
-impl HttpResponseFuture {
-    /// Answers calls with an event stream that cannot be resumed.
-    fn stream_response(&self, mut calls: Calls, opening_comment: bool) -> Response<ResponseBody> {
-        let (endpoint, outbound) = (self.endpoint.clone(), self.connection.outbound().clone());
-        let receiver = Receiver::new(outbound.clone());
-        let continues = self.legacy.as_ref().map(|_| self.connection.owner());
-        spawn(async move {
-            tokio::select! {
-                biased;
-                () = outbound.abandoned() => {}
-                () = drive_calls(&endpoint, &mut calls, &outbound) => return outbound.finish(),
-            }
-            // calls beyond the budget are dropped, which cancels them
-            if let Some(owner) = continues
-                && endpoint.budgets.detach(&mut calls, &owner)
-            {
-                drive_detached_calls(&endpoint.cut_off, &mut calls).await;
-            }
-        });
-        event_stream_response(ResponseBody::from_messages(receiver, opening_comment))
+/// Answers calls of 2026-07-28 with an event stream; they are cancelled when the client disconnects.
+fn stream_response(
+    endpoint: &Arc<Endpoint>,
+    mut calls: Calls,
+    connection: &RequestConnection,
+    opening_comment: bool,
+) -> Response<ResponseBody> {
+    let (endpoint, outbound) = (endpoint.clone(), connection.outbound().clone());
+    if opening_comment {
+        outbound.put_short(COMMENT.to_vec());
     }
+    let receiver = Receiver::new(outbound.clone());
+    spawn(async move {
+        tokio::select! {
+            biased;
+            () = outbound.abandoned() => {}
+            () = drive_calls(&endpoint, &mut calls, &outbound) => outbound.finish(),
+        }
+    });
+    event_stream_response(ResponseBody::from_events(receiver, None))
 }
 
 impl Drop for HttpResponseFuture {
@@ -160,7 +161,13 @@ impl Drop for HttpResponseFuture {
                 && self.endpoint.budgets.detach(&mut calls, &self.connection.owner())
             {
                 let cut_off = self.endpoint.cut_off.clone();
-                spawn_on(&runtime, async move { drive_detached_calls(&cut_off, &mut calls).await });
+                spawn_on(&runtime, async move {
+                    tokio::select! {
+                        biased;
+                        () = poll_fn(|cx| calls.poll(cx)) => {}
+                        () = cut_off.wait() => {}
+                    }
+                });
             }
         }
     }
@@ -171,9 +178,9 @@ pub(super) async fn drive_calls(endpoint: &Endpoint, calls: &mut Calls, outbound
     let revision = calls.revision;
     let send_replies = |calls: &mut Calls| {
         for (id, reply) in calls.take_replies() {
-            if outbound.put(encode_reply(&endpoint.server, &id, revision, &reply)) == Put::Full {
+            if outbound.put(reply_event(&endpoint.server, &id, revision, &reply)) == Put::Full {
                 let refused = Reply::unavailable(TOO_MANY_UNREAD);
-                outbound.put_short(encode_reply(&endpoint.server, &id, revision, &refused));
+                outbound.put_short(reply_event(&endpoint.server, &id, revision, &refused));
             }
         }
     };
@@ -190,15 +197,6 @@ pub(super) async fn drive_calls(endpoint: &Endpoint, calls: &mut Calls, outbound
     if is_cut_off {
         calls.cut_off();
         send_replies(calls);
-    }
-}
-
-/// Drives calls without a client until they have completed, or a shutdown cuts them off.
-async fn drive_detached_calls(cut_off: &CutOff, calls: &mut Calls) {
-    tokio::select! {
-        biased;
-        () = poll_fn(|cx| calls.poll(cx)) => {}
-        () = cut_off.wait() => {}
     }
 }
 
@@ -220,7 +218,7 @@ pub(super) fn subscription_response(
             // changes that the client has not read yet are kept in the hub, each of them once
             while outbound.wait_for_capacity().await
                 && let Some(message) = poll_fn(|cx| subscription.poll_next(cx)).await
-                && outbound.put(message) == Put::Queued
+                && outbound.put(message_event(&message)) == Put::Queued
             {}
         };
         tokio::select! {
@@ -230,15 +228,16 @@ pub(super) fn subscription_response(
             () = shutdown.cancelled() => {}
             _ = end => {}
         }
-        outbound.put_short(subscription.result());
+        outbound.put_short(message_event(&subscription.result()));
         outbound.finish();
     });
-    event_stream_response(ResponseBody::from_messages(receiver, false).holding(Some(permit)))
+    event_stream_response(ResponseBody::from_events(receiver, None).holding(Some(permit)))
 }
 
-fn encode_reply(server: &Server, id: &str, revision: Revision, reply: &Reply) -> Vec<u8> {
+/// The event that holds a reply.
+fn reply_event(server: &Server, id: &str, revision: Revision, reply: &Reply) -> Vec<u8> {
     let mut out = Vec::with_capacity(256);
-    encode(&mut out, reply, id, revision, server.identity());
+    write_event(&mut out, |out| encode(out, reply, id, revision, server.identity()));
     out
 }
 
@@ -250,13 +249,14 @@ pub(super) fn reply_response(
     revision: Revision,
     reply: &Reply,
 ) -> Response<ResponseBody> {
-    let encoded = encode_reply(server, id, revision, reply);
     // a client that lacks authorization, or is to come again, looks at the response, and not at events
     let is_json = connection.accepts().json && !connection.has_messages();
     let mut response = if is_json || reply.status.is_of_all_revisions() {
-        json_response(StatusCode::OK, encoded)
+        let mut out = Vec::with_capacity(256);
+        encode(&mut out, reply, id, revision, server.identity());
+        json_response(StatusCode::OK, out)
     } else {
-        complete_stream_response([encoded], connection)
+        complete_stream_response([reply_event(server, id, revision, reply)], connection)
     };
     charge_response(&mut response, connection, Some(id));
     if response.status() == StatusCode::SERVICE_UNAVAILABLE {
@@ -308,23 +308,23 @@ pub(super) fn calls_response(
     if !batch {
         return reply_response(server, connection, id, revision, first);
     }
-    if connection.has_messages() || !connection.accepts().json {
-        let encoded = replies.iter().map(|(id, reply)| encode_reply(server, id, revision, reply));
-        return complete_stream_response(encoded, connection);
-    }
-    let mut array = Vec::new();
-    server.encode_batch(&mut array, &replies);
-    json_response(StatusCode::OK, array)
+    let mut response = if connection.has_messages() || !connection.accepts().json {
+        let events = replies.iter().map(|(id, reply)| reply_event(server, id, revision, reply));
+        complete_stream_response(events, connection)
+    } else {
+        let mut array = Vec::new();
+        server.encode_batch(&mut array, &replies);
+        json_response(StatusCode::OK, array)
+    };
+    charge_response(&mut response, connection, None);
+    response
 }
 
-/// The messages sent before the replies, and the replies, as a complete event stream.
+/// The events sent before the replies, and those of the replies, as a complete event stream.
 fn complete_stream_response(
     replies: impl IntoIterator<Item = Vec<u8>>,
     connection: &RequestConnection,
 ) -> Response<ResponseBody> {
-    let mut events = Vec::new();
-    for message in connection.outbound().take().messages.into_iter().chain(replies) {
-        write_event(&mut events, &message);
-    }
-    event_stream_response(ResponseBody::complete(events))
+    let events: Vec<_> = connection.outbound().take().messages.into_iter().chain(replies).collect();
+    event_stream_response(ResponseBody::complete(events.concat()))
 }

@@ -9,7 +9,7 @@ use std::{
 use http::{Version, request::Parts};
 use serde_json::value::RawValue;
 
-use super::{header_params::check_header_params, headers::Accepts};
+use super::{header_params::check_header_params, headers::Accepts, sse::message_event};
 use crate::core::{
     admission::{Owner, Permit, Shares},
     connection::{
@@ -95,7 +95,7 @@ impl RequestConnection {
         self.unread.acquire_last(&self.owner(), bytes)
     }
 
-    /// The messages to the client.
+    /// The messages to the client, as events.
     pub(super) fn outbound(&self) -> &Arc<Outbound> {
         self.outbound.get_or_init(|| Outbound::new(self.unread.clone(), self.owner()))
     }
@@ -113,13 +113,13 @@ const STATELESS: &str = "the server is stateless, so it cannot receive responses
 impl ClientConnection for RequestConnection {
     fn notify(&self, message: Vec<u8>) {
         if self.accepts.stream {
-            self.outbound().notify(message);
+            self.outbound().notify(message_event(&message));
         }
     }
 
     fn deliver(&self, message: Vec<u8>) -> Result<(), &'static str> {
         if self.accepts.stream {
-            self.outbound().deliver(message)
+            self.outbound().deliver(message_event(&message))
         } else {
             Err("it does not accept `text/event-stream`")
         }

@@ -13,7 +13,7 @@ use hyper::body::{Body, Bytes, Frame, SizeHint};
 use super::{
     http_error::HttpError,
     request_connection::RequestConnection,
-    sse::{EventReader, StreamContent, StreamDeadline},
+    sse::{EventReader, StreamDeadline},
 };
 use crate::core::{
     admission::Permit,
@@ -38,8 +38,6 @@ pub struct ResponseBody {
 enum BodySource {
     /// Empty once it has been sent.
     Complete(Bytes),
-    /// The same, charged to its reader.
-    Charged(Bytes),
     EventStream(Box<EventReader>),
 }
 
@@ -68,36 +66,14 @@ impl ResponseBody {
         BodySource::Complete(bytes.into()).into()
     }
 
-    /// An event stream of the messages of a channel; it begins with a comment if `opening_comment` is set.
-    pub(super) fn from_messages(receiver: Receiver, opening_comment: bool) -> Self {
-        let events = EventReader::new(receiver, StreamContent::Messages, opening_comment);
-        BodySource::EventStream(Box::new(events)).into()
-    }
-
-    /// An event stream of the events of a channel, which are sent unchanged.
-    /// It breaks off when `end` completes.
+    /// An event stream of the events of a channel, which are text. It breaks off when `end` completes.
     pub(super) fn from_events(receiver: Receiver, end: Option<StreamDeadline>) -> Self {
-        let events = EventReader::new(receiver, StreamContent::Events, false).until(end);
-        BodySource::EventStream(Box::new(events)).into()
+        BodySource::EventStream(Box::new(EventReader::new(receiver, end))).into()
     }
 
     /// Holds the permit of a stream until the body is dropped.
     pub(super) fn holding(self, stream: Option<Permit>) -> Self {
         Self { _stream: stream, ..self }
-    }
-
-    /// Charges a large body that is complete to the client that it waits for.
-    ///
-    /// # Errors
-    /// `503`: the client leaves too many bytes unread.
-    pub(super) fn charge(self, connection: &RequestConnection) -> Result<Self, HttpError> {
-        let Self { source: BodySource::Complete(bytes), _stream } = self else { return Ok(self) };
-        if bytes.len() <= MAX_UNCHARGED {
-            return Ok(Self { source: BodySource::Complete(bytes), _stream });
-        }
-        let permit = connection.charge_unread(bytes.len()).ok_or_else(HttpError::too_many_unread_bytes)?;
-        let bytes = Bytes::from_owner(ChargedBytes { bytes: bytes.into(), _permit: permit });
-        Ok(Self { source: BodySource::Charged(bytes), _stream })
     }
 }
 
@@ -114,13 +90,13 @@ pub(super) fn charge_response(
     id: Option<&str>,
 ) {
     // in place: a response is large, and moving it costs more than this check
-    if !matches!(&response.body().source, BodySource::Complete(bytes) if bytes.len() > MAX_UNCHARGED) {
+    let BodySource::Complete(bytes) = &mut response.body_mut().source else { return };
+    if bytes.len() <= MAX_UNCHARGED {
         return;
     }
-    let body = mem::replace(response.body_mut(), ResponseBody::complete(Bytes::new()));
-    match body.charge(connection) {
-        Ok(body) => *response.body_mut() = body,
-        Err(error) => *response = error.into_response(id),
+    match connection.charge_unread(bytes.len()) {
+        Some(permit) => *bytes = charged(mem::take(bytes).into(), Some(permit)),
+        None => *response = HttpError::too_many_unread_bytes().into_response(id),
     }
 }
 
@@ -133,10 +109,8 @@ impl Body for ResponseBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut self.source {
-            BodySource::Complete(bytes) | BodySource::Charged(bytes) if bytes.is_empty() => Poll::Ready(None),
-            BodySource::Complete(bytes) | BodySource::Charged(bytes) => {
-                Poll::Ready(Some(Ok(Frame::data(mem::take(bytes)))))
-            }
+            BodySource::Complete(bytes) if bytes.is_empty() => Poll::Ready(None),
+            BodySource::Complete(bytes) => Poll::Ready(Some(Ok(Frame::data(mem::take(bytes))))),
             BodySource::EventStream(events) => {
                 events.poll(cx).map(|events| events.map(|e| Ok(Frame::data(e))))
             }
@@ -145,16 +119,14 @@ impl Body for ResponseBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.source {
-            BodySource::Complete(bytes) | BodySource::Charged(bytes) => bytes.is_empty(),
+            BodySource::Complete(bytes) => bytes.is_empty(),
             BodySource::EventStream(events) => events.is_finished(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.source {
-            BodySource::Complete(bytes) | BodySource::Charged(bytes) => {
-                SizeHint::with_exact(bytes.len() as u64)
-            }
+            BodySource::Complete(bytes) => SizeHint::with_exact(bytes.len() as u64),
             BodySource::EventStream(_) => SizeHint::default(),
         }
     }
@@ -163,7 +135,7 @@ impl Body for ResponseBody {
 impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.source {
-            BodySource::Complete(_) | BodySource::Charged(_) => "ResponseBody::Complete",
+            BodySource::Complete(_) => "ResponseBody::Complete",
             BodySource::EventStream(_) => "ResponseBody::EventStream",
         })
     }

@@ -257,7 +257,6 @@ impl HttpHandler {
             (Route::HttpSse, _) => self.legacy.sse.answer(endpoint, connection, &headers, body).await,
             _ => HttpError::method_not_allowed(allow()).into(),
         };
-        charge_response(&mut response, connection, None);
         // 400 is the reply to what is not a request, or to a caller whose token is not where it must be
         if refuses_caller || response.status().as_u16() > 400 {
             self.record(connection, &response);

@@ -16,25 +16,13 @@ use crate::core::{connection::Receiver, jsonrpc::replace_line_breaks, protocol::
 /// After this much silence a comment is sent.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// A comment, which clients ignore.
-const COMMENT: &[u8] = b":\n\n";
+pub(super) const COMMENT: &[u8] = b":\n\n";
 /// The delay before a client resumes a stream that has broken off for its age.
 const RETRY: &[u8] = b"retry: 1000\n\n";
-
-/// The content that the channel of a stream carries.
-#[derive(Clone, Copy)]
-pub(super) enum StreamContent {
-    /// JSON-RPC messages.
-    Messages,
-    /// Events as text.
-    Events,
-}
 
 /// Reads the events of a stream.
 pub(super) struct EventReader {
     receiver: Receiver,
-    content: StreamContent,
-    /// Whether a comment is sent first, so that the client receives the head of the response.
-    opening_comment: bool,
     silence: Pin<Box<Sleep>>,
     /// When it completes, the stream breaks off.
     end: Option<StreamDeadline>,
@@ -69,15 +57,9 @@ impl Future for StreamDeadline {
 }
 
 impl EventReader {
-    pub(super) fn new(receiver: Receiver, content: StreamContent, opening_comment: bool) -> Self {
-        let silence = Box::pin(sleep(KEEP_ALIVE));
-        Self { receiver, content, opening_comment, silence, end: None }
-    }
-
-    /// Breaks the stream off when `end` completes.
-    pub(super) fn until(mut self, end: Option<StreamDeadline>) -> Self {
-        self.end = end;
-        self
+    /// Reads events as text, until `end` completes.
+    pub(super) fn new(receiver: Receiver, end: Option<StreamDeadline>) -> Self {
+        Self { receiver, silence: Box::pin(sleep(KEEP_ALIVE)), end }
     }
 
     /// Whether every event has been read.
@@ -95,15 +77,10 @@ impl EventReader {
             self.receiver.abandon();
             out.extend_from_slice(final_text);
         }
-        if std::mem::take(&mut self.opening_comment) {
-            out.extend_from_slice(COMMENT);
-        }
         match self.receiver.poll(cx) {
             Poll::Ready(Some(taken)) => {
-                let items = taken.messages.iter();
-                match self.content {
-                    StreamContent::Messages => items.for_each(|message| write_event(&mut out, message)),
-                    StreamContent::Events => items.for_each(|event| out.extend_from_slice(event)),
+                for event in taken.messages {
+                    if out.is_empty() { out = event } else { out.extend_from_slice(&event) }
                 }
                 permit = taken.permit;
             }
@@ -120,12 +97,18 @@ impl EventReader {
     }
 }
 
-/// Appends an event that holds a message. Some clients ignore events that do not name their type.
-pub(super) fn write_event(out: &mut Vec<u8>, message: &[u8]) {
-    out.reserve(message.len() + 24);
+/// Appends an event that holds the message which `write` appends. Some clients ignore events that do not name their type.
+pub(super) fn write_event(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(b"event: message\ndata: ");
     let start = out.len();
-    out.extend_from_slice(message);
+    write(out);
     replace_line_breaks(out.get_mut(start..).unwrap_or_default());
     out.extend_from_slice(b"\n\n");
+}
+
+/// The event that holds a message.
+pub(super) fn message_event(message: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(message.len() + 24);
+    write_event(&mut out, |out| out.extend_from_slice(message));
+    out
 }

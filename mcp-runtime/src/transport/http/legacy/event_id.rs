@@ -1,19 +1,14 @@
-//! The ids of events on a session's streams, which clients send back as `Last-Event-ID`: `<stream>.<number>`. The name
-//! of a stream says which process has sent it and is random, so that it cannot be guessed; an id is valid only within its
-//! session.
+//! The ids of events on a session's streams, which clients send back as `Last-Event-ID`. An id says which process has sent
+//! the event and on which of its streams; it is valid only within the session of the stream.
 
-use std::time::Duration;
+use std::fmt;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
-use crate::core::{crypto::random_bytes, protocol::Revision};
-
-/// Characters of a stream's name: its kind, the process, and random ones.
-const NAME_LENGTH: usize = 1 + PROCESS_LENGTH + 22;
 /// Characters that identify the process.
 const PROCESS_LENGTH: usize = 8;
 
-/// The kind of a stream, which its name begins with.
+/// The kind of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamKind {
     /// The response to one POST.
@@ -29,56 +24,36 @@ impl StreamKind {
             Self::Standalone => 's',
         }
     }
-
-    /// The name of a new stream of a process; `None` if the operating system provides no randomness.
-    pub(super) fn new_name(self, process: [u8; 6]) -> Option<Box<str>> {
-        let random = random_bytes::<16>().ok()?;
-        let [process, random] = [URL_SAFE_NO_PAD.encode(process), URL_SAFE_NO_PAD.encode(random)];
-        Some(format!("{}{process}{random}", self.prefix()).into())
-    }
 }
 
-/// The id of an event.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct EventId<'a> {
-    pub(super) stream: &'a str,
-    pub(super) number: u64,
+/// The id of an event: `<kind><process><stream>.<number>` on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct EventId {
     pub(super) kind: StreamKind,
+    pub(super) process: [u8; 6],
+    /// The number of the stream in its process.
+    pub(super) stream: u64,
+    /// The number of the event on its stream; 0 is before the first one.
+    pub(super) number: u64,
 }
 
-impl<'a> EventId<'a> {
+impl EventId {
     /// Parses an id; `None` if it does not have the form of this server's ids.
-    pub(super) fn parse(id: &'a str) -> Option<Self> {
-        let (stream, number) = id.split_once('.')?;
-        let kind = [StreamKind::Call, StreamKind::Standalone]
-            .into_iter()
-            .find(|kind| stream.starts_with(kind.prefix()))?;
-        let is_name = stream.len() == NAME_LENGTH
-            && stream.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
-        let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-        (is_name && is_number).then_some(Self { stream, number: number.parse().ok()?, kind })
-    }
-
-    /// Whether the stream is one of that process.
-    pub(super) fn is_of(&self, process: [u8; 6]) -> bool {
-        self.stream.get(1..=PROCESS_LENGTH) == Some(&URL_SAFE_NO_PAD.encode(process))
-    }
-
-    /// The event that a resumed stream begins with: a client whose connection breaks before the next event resumes after
-    /// the same one.
-    pub(super) fn priming_event(&self, revision: Revision) -> Vec<u8> {
-        empty_event(self.stream, self.number, None, revision)
+    pub(super) fn parse(id: &str) -> Option<Self> {
+        let kinds = [StreamKind::Call, StreamKind::Standalone];
+        let kind = kinds.into_iter().find(|kind| id.starts_with(kind.prefix()))?;
+        let (process, rest) = id.get(1..)?.split_at_checked(PROCESS_LENGTH)?;
+        let process = URL_SAFE_NO_PAD.decode(process).ok()?.try_into().ok()?;
+        let (stream, number) = rest.split_once('.')?;
+        Some(Self { kind, process, stream: stream.parse().ok()?, number: number.parse().ok()? })
     }
 }
 
-/// An event without a message, with the id to resume from and the delay before the client reconnects. Empty for clients of
-/// earlier revisions, which read no empty events.
-pub(super) fn empty_event(stream: &str, number: u64, retry: Option<Duration>, revision: Revision) -> Vec<u8> {
-    if revision < Revision::V2025_11_25 {
-        return Vec::new();
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let process = URL_SAFE_NO_PAD.encode(self.process);
+        write!(f, "{}{process}{}.{}", self.kind.prefix(), self.stream, self.number)
     }
-    let retry = retry.map_or_else(String::new, |retry| format!("retry: {}\n", retry.as_millis()));
-    format!("id: {stream}.{number}\n{retry}data: \n\n").into_bytes()
 }
 
 #[cfg(test)]
@@ -87,19 +62,19 @@ mod tests {
 
     #[test]
     fn an_event_id_is_parsed_as_it_was_written() {
-        let name = format!("c{}", URL_SAFE_NO_PAD.encode([0xfb; 22]));
-        let id = format!("{name}.42");
-        let parsed = EventId { stream: &name, number: 42, kind: StreamKind::Call };
-        assert!(parsed.is_of([0xfb; 6]) && !parsed.is_of([0; 6]));
-        assert_eq!(EventId::parse(&id), Some(parsed));
-        let name = StreamKind::Standalone.new_name([1; 6]).unwrap();
-        assert!(EventId::parse(&format!("{name}.1")).unwrap().is_of([1; 6]));
-        let huge = format!("{name}.99999999999999999999999");
-        for bad in ["", ".", "1", &name, &format!("{name}."), &format!("{name}.-1"), &format!("x{id}"), &huge]
+        let id = EventId { kind: StreamKind::Call, process: [0xfb; 6], stream: 7, number: 42 };
+        let text = id.to_string();
+        assert_eq!((&*text, EventId::parse(&text)), ("c-_v7-_v77.42", Some(id)));
+        let standalone = EventId { kind: StreamKind::Standalone, ..id };
+        assert_eq!(EventId::parse(&standalone.to_string()), Some(standalone));
+        let huge = format!("c-_v7-_v77.{}", "9".repeat(23));
+        for bad in
+            ["", ".", "1", "c-_v7-_v77", "c-_v7-_v77.", "c-_v7-_v7.42", "c-_v7-_v77.-1", "c-_v7.42", &huge]
         {
             assert_eq!(EventId::parse(bad), None, "{bad}");
         }
-        assert_eq!(EventId::parse(&id.replacen('c', "x", 1)), None);
-        assert_eq!(EventId::parse(&id.replacen('-', "é", 1)), None);
+        assert_eq!(EventId::parse(&text.replacen('c', "x", 1)), None);
+        assert_eq!(EventId::parse(&text.replacen('-', "é", 1)), None);
+        assert_eq!(EventId::parse(&format!("{text}x")), None);
     }
 }

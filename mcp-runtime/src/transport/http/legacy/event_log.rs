@@ -1,171 +1,226 @@
-//! The logs of a session's streams, for clients that come back for what they have missed: a ring of events for each stream,
-//! in the memory of this process.
+//! The events that are kept for clients that come back for what they have missed: the last ones of each stream, in the
+//! memory of this process. A client without room loses events of its own streams, the oldest streams first, and not those
+//! of others.
 
-use std::{sync::Arc, time::Duration};
-
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use tokio::time::Instant;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use super::{
     event_id::{EventId, StreamKind},
-    event_sender::EventSender,
+    resumable::ResumableStream,
     session_id::SessionUid,
-    sessions::unix_time,
 };
-use crate::{
-    core::{
-        admission::{HALF, Owner, Permit, Quota},
-        connection::Outbound,
-        crypto::random_bytes,
-        store::{Append, Appended, LogEntry, MemoryLogs, Table},
-        sync::Mutex,
-    },
-    transport::http::sse::write_event,
+use crate::core::{
+    admission::{Owner, Quota, Usage},
+    crypto::random_bytes,
+    sync::{Mutex, MutexGuard},
 };
 
 /// Bytes of all events.
 const MAX_BYTES: usize = 16 << 20;
-/// Streams with events.
-const MAX_STREAMS: usize = 4096;
 /// Events of one stream.
 const MAX_EVENTS: usize = 1024;
-/// The cost of an event besides its message.
-const OVERHEAD: usize = 128;
-/// Bytes that an event is charged besides its message while it waits to be sent again.
-const MISSED_OVERHEAD: usize = 64;
+/// Bytes of one event, which must not cost all others of its client.
+const MAX_EVENT: usize = MAX_BYTES / 4;
+/// The cost of an event besides its text, with a part of that of its stream.
+const OVERHEAD: usize = 512;
 
-/// The logs of all streams of one endpoint.
+/// The owner of a stream, and its number.
+pub(super) type StreamKey = (Owner, u64);
+
+/// The streams of one endpoint that clients can resume.
 pub(super) struct EventLogs {
-    logs: Mutex<MemoryLogs>,
-    table: Table,
-    /// The maximum size of one event.
-    max_event: usize,
-    /// Tells the streams of this process from those of others, in their names.
+    /// Tells the streams of this process from those of others, in the ids of their events.
     process: [u8; 6],
+    last_stream: AtomicU64,
+    table: Mutex<LogTable>,
+}
+
+/// Streams by owner, in the order in which they were opened: those that are open, and those that have ended and have events.
+pub(super) struct LogTable {
+    streams: BTreeMap<StreamKey, (SessionUid, Arc<ResumableStream>)>,
+    bytes: Usage,
 }
 
 impl EventLogs {
-    pub(super) fn new() -> Self {
-        let table = Table::new("streams", MAX_STREAMS, MAX_BYTES, HALF);
-        let share = Quota::half(MAX_BYTES).share_of(&Owner::anonymous());
-        // without randomness, streams cannot be named either
+    pub(super) fn new() -> Arc<Self> {
+        // without randomness, there are no sessions either
         let process = random_bytes().unwrap_or_default();
-        // one event must not cost all others
-        let logs = Mutex::new(MemoryLogs::new(&table));
-        Self { logs, table, max_event: share / 2, process }
+        let table = LogTable { streams: BTreeMap::new(), bytes: Usage::new(Quota::half(MAX_BYTES)) };
+        Arc::new(Self { process, last_stream: AtomicU64::new(0), table: Mutex::new(table) })
+    }
+
+    /// The id before the first event of a new stream.
+    pub(super) fn new_id(&self, kind: StreamKind) -> EventId {
+        let stream = self.last_stream.fetch_add(1, Ordering::Relaxed) + 1;
+        EventId { kind, process: self.process, stream, number: 0 }
     }
 
     /// Whether an event is one of this process.
-    pub(super) fn has_sent(&self, id: &EventId<'_>) -> bool {
-        id.is_of(self.process)
+    pub(super) fn has_sent(&self, id: &EventId) -> bool {
+        id.process == self.process
     }
 
-    /// The log of a new stream; `None` if the operating system provides no randomness for its name.
-    pub(super) fn new_log(
-        self: &Arc<Self>,
-        kind: StreamKind,
-        uid: &SessionUid,
-        owner: Owner,
-        expires: u64,
-    ) -> Option<EventLog> {
-        Some(self.log(uid, &kind.new_name(self.process)?, owner, expires))
+    /// Locks the table; the state of a stream may be locked after that, and not before.
+    pub(super) fn lock(&self) -> MutexGuard<'_, LogTable> {
+        self.table.lock()
     }
 
-    /// The log of a stream, which is kept until its session expires.
-    pub(super) fn log(
-        self: &Arc<Self>,
-        uid: &SessionUid,
-        stream: &str,
-        owner: Owner,
-        expires: u64,
-    ) -> EventLog {
-        let key = format!("{}/{stream}", URL_SAFE_NO_PAD.encode(uid));
-        EventLog { logs: self.clone(), stream: stream.into(), key, owner, expires }
+    /// The stream of an event, if the event is one of that session.
+    pub(super) fn find(
+        &self,
+        owner: &Owner,
+        session: &SessionUid,
+        id: &EventId,
+    ) -> Option<Arc<ResumableStream>> {
+        let table = self.lock();
+        let (uid, stream) = table.streams.get(&(owner.clone(), id.stream))?;
+        (uid == session).then(|| stream.clone())
     }
 }
 
-/// The log of one stream.
-pub(super) struct EventLog {
-    logs: Arc<EventLogs>,
-    /// The name of the stream.
-    pub(super) stream: Box<str>,
-    /// The name of the log.
-    key: String,
-    owner: Owner,
-    /// When its session expires.
-    expires: u64,
-}
+impl LogTable {
+    /// Adds a stream.
+    pub(super) fn add(&mut self, key: &StreamKey, session: SessionUid, stream: Arc<ResumableStream>) {
+        self.streams.insert(key.clone(), (session, stream));
+    }
 
-impl EventLog {
-    /// Adds a message as the event of that number, and removes the oldest events that it leaves no room for. A message that
-    /// is too large is left out of its event.
-    pub(super) fn append(&self, number: u64, message: &[u8]) {
-        let EventLogs { logs, table, max_event, .. } = &*self.logs;
-        let message = if message.len().saturating_add(OVERHEAD) <= *max_event {
-            message
+    /// Removes a stream.
+    pub(super) fn remove(&mut self, key: &StreamKey) {
+        self.streams.remove(key);
+    }
+
+    /// Keeps the next event of a stream, whose state is locked; one that is too large is kept without its text.
+    pub(super) fn keep(&mut self, (owner, number): &StreamKey, kept: &mut KeptEvents, event: &[u8]) {
+        let event = if event.len() <= MAX_EVENT {
+            event
         } else {
-            tracing::debug!(bytes = message.len(), "an event is too large to be kept");
+            tracing::debug!(bytes = event.len(), "an event is too large to be kept");
             b""
         };
-        let append = Append {
-            position: number,
-            bytes: message,
-            owner: self.owner.as_str(),
-            max_entries: MAX_EVENTS,
-            max_bytes: MAX_BYTES,
-            expires_in: Duration::from_secs(self.expires.saturating_sub(unix_time()).max(1)),
-        };
-        if logs.lock().append(Instant::now(), table, &self.key, &append) != Appended::Stored {
-            tracing::debug!("an event has no place in its log");
+        self.bytes.add(owner, kept.push(event));
+        if kept.events.len() > MAX_EVENTS {
+            self.bytes.remove(owner, kept.pop());
+        }
+        loop {
+            let beyond = match self.bytes.largest() {
+                _ if !self.bytes.fits_share(owner, 0) => owner.clone(),
+                Some(largest) if !self.bytes.fits(0) => largest.clone(),
+                _ => return,
+            };
+            if !self.evict(&beyond, *number) {
+                match kept.pop() {
+                    0 => return,
+                    cost => self.bytes.remove(owner, cost),
+                }
+            }
         }
     }
 
-    /// Reads the events after a number; `None` if the log does not exist.
-    pub(super) fn read_after(&self, number: u64) -> Option<Vec<LogEntry>> {
-        let mut logs = self.logs.logs.lock();
-        let page = logs.read_after(Instant::now(), &self.key, number, MAX_EVENTS)?;
-        Some(page.entries)
-    }
-}
-
-/// Events that a client has missed, which are charged to it until they are sent.
-pub(super) struct MissedEvents {
-    stream: Box<str>,
-    events: Vec<LogEntry>,
-    permit: Permit,
-}
-
-impl MissedEvents {
-    /// Those of a stream that have messages; `None` if their reader leaves too many bytes unread.
-    pub(super) fn new(stream: &str, mut events: Vec<LogEntry>, reader: &Outbound) -> Option<Self> {
-        events.retain(|event| !event.bytes.is_empty());
-        let permit = reader.charge(events.iter().map(Self::cost).sum())?;
-        Some(Self { stream: stream.into(), events, permit })
-    }
-
-    fn cost(event: &LogEntry) -> usize {
-        event.bytes.len() + MISSED_OVERHEAD
-    }
-
-    /// Sends them, one after the other; `false` if the client has disconnected.
-    pub(super) async fn send(mut self, sender: &EventSender) -> bool {
-        for event in self.events {
-            let held = self.permit.split(Self::cost(&event));
-            if !sender.wait_for_capacity().await {
-                return false;
-            }
-            let mut out = Vec::with_capacity(event.bytes.len() + 64);
-            write_event_id(&mut out, &self.stream, event.position);
-            write_event(&mut out, &event.bytes);
-            if !sender.send(out, Some(held)).await {
-                return false;
-            }
+    /// Drops the events of the oldest stream of an owner that has some, other than the one of that number; `false` if there
+    /// is none.
+    fn evict(&mut self, owner: &Owner, except: u64) -> bool {
+        let mut own = self.streams.range((owner.clone(), 0)..=(owner.clone(), u64::MAX));
+        let oldest = own.find(|((_, number), (_, stream))| *number != except && stream.keeps_events());
+        let Some((key, (_, stream))) = oldest else { return false };
+        let (key, (dropped, is_ended)) = (key.clone(), stream.drop_events());
+        self.bytes.remove(owner, dropped);
+        if is_ended {
+            self.streams.remove(&key);
         }
         true
     }
 }
 
-/// Appends the `id` field of an event.
-pub(super) fn write_event_id(out: &mut Vec<u8>, stream: &str, number: u64) {
-    out.extend_from_slice(format!("id: {stream}.{number}\n").as_bytes());
+/// The last events of one stream, as text without their ids.
+#[derive(Default)]
+pub(super) struct KeptEvents {
+    /// The number of the last event.
+    pub(super) last: u64,
+    events: VecDeque<Box<[u8]>>,
+}
+
+impl KeptEvents {
+    pub(super) fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// The events after this number, with theirs.
+    pub(super) fn after(&self, number: u64) -> impl Iterator<Item = (u64, &[u8])> {
+        let first = self.last + 1 - self.events.len() as u64;
+        (first..).zip(&self.events).filter(move |(n, _)| *n > number).map(|(n, event)| (n, &**event))
+    }
+
+    /// Adds the next event, and returns what it costs.
+    fn push(&mut self, event: &[u8]) -> usize {
+        self.last += 1;
+        self.events.push_back(event.into());
+        event.len() + OVERHEAD
+    }
+
+    /// Drops the oldest event, and returns what it has cost.
+    fn pop(&mut self) -> usize {
+        self.events.pop_front().map_or(0, |event| event.len() + OVERHEAD)
+    }
+
+    /// Drops all events, and returns what they have cost.
+    pub(super) fn clear(&mut self) -> usize {
+        std::iter::from_fn(|| (!self.is_empty()).then(|| self.pop())).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::protocol::Revision;
+
+    /// A stream of an owner, of which this many events of so many bytes are to be kept.
+    fn stream(logs: &EventLogs, owner: &str, events: usize, bytes: usize) -> (Owner, EventId) {
+        let (owner, id) = (Owner::principal(owner.into()), logs.new_id(StreamKind::Call));
+        let (stream, key) =
+            (Arc::new(ResumableStream::new(Some(id), Revision::LATEST_LEGACY)), (owner, id.stream));
+        let mut table = logs.lock();
+        table.add(&key, [1; 16], stream.clone());
+        for _ in 0..events {
+            table.keep(&key, &mut stream.state().kept, &vec![b'x'; bytes]);
+        }
+        drop(table);
+        stream.end();
+        (key.0, id)
+    }
+
+    /// The numbers of the events that are kept of a stream; none if it cannot be resumed.
+    fn kept(logs: &EventLogs, (owner, id): &(Owner, EventId)) -> Option<Vec<u64>> {
+        let stream = logs.find(owner, &[1; 16], id)?;
+        let numbers = stream.state().kept.after(0).map(|(number, _)| number).collect();
+        Some(numbers)
+    }
+
+    #[test]
+    fn the_events_of_one_client_cost_no_other_client_an_event() {
+        let logs = EventLogs::new();
+        let bob = stream(&logs, "bob", 2, 1000);
+        assert!(logs.find(&bob.0, &[2; 16], &bob.1).is_none(), "in another session");
+        let large = stream(&logs, "ada", 9, 1 << 20);
+        let numbers = kept(&logs, &large).expect("her newest events");
+        assert_eq!((numbers.len(), numbers.last()), (7, Some(&9)), "half of all bytes");
+        let many = stream(&logs, "ada", MAX_EVENTS + 5, 10);
+        assert_eq!(kept(&logs, &large), None, "her oldest stream goes first");
+        assert_eq!(kept(&logs, &many).expect("the last ones")[0], 6);
+        for eve in ["eve", "fay", "gus"] {
+            stream(&logs, eve, 8, 1 << 20);
+        }
+        assert_eq!(kept(&logs, &bob), Some(vec![1, 2]));
+        assert!(logs.lock().bytes.total() <= MAX_BYTES);
+        let too_large = stream(&logs, "bob", 1, MAX_EVENT + 1);
+        assert_eq!(
+            logs.find(&bob.0, &[1; 16], &too_large.1).expect("a stream").state().kept.after(0).count(),
+            1
+        );
+    }
 }

@@ -32,20 +32,17 @@ impl Deref for EventSender {
 
 impl EventSender {
     /// A sender, and the body of its response; `unread`: bytes that clients have not read yet; the response
-    /// breaks off when `end` completes. `permit` is that of a stream that was opened with GET: the body holds it, since
+    /// breaks off when `end` completes, if there is one. `permit` is that of a stream that was opened with GET: the body holds it, since
     /// the client may read for long after the last event was sent.
     pub(super) fn new(
         unread: &Arc<Shares>,
         owner: Owner,
         permit: Option<Permit>,
-        end: StreamDeadline,
+        end: Option<StreamDeadline>,
     ) -> (Self, ResponseBody) {
         let outbound = Outbound::new(unread.clone(), owner);
         let receiver = Receiver::new(outbound.clone());
-        (
-            Self(Arc::new(EventChannel(outbound))),
-            ResponseBody::from_events(receiver, Some(end)).holding(permit),
-        )
+        (Self(Arc::new(EventChannel(outbound))), ResponseBody::from_events(receiver, end).holding(permit))
     }
 
     /// Whether both are clones of one sender.

@@ -16,7 +16,7 @@ use super::event_sender::EventSender;
 use crate::{
     core::{
         config::HttpOptions,
-        connection::{ClientData, Principal},
+        connection::{ClientData, Principal, Put},
         crypto::random_id,
         spawn::spawn,
         sync::Mutex,
@@ -127,7 +127,7 @@ impl SseStreams {
         let registration = self.register(name.into(), SseStream { messages, caller: caller.clone() });
         // a router that is mounted in another program begins to listen to its replicas here
         endpoint.server.join_replicas();
-        let (sender, body) = EventSender::new(&budgets.outbound, owner.clone(), Some(permit), end);
+        let (sender, body) = EventSender::new(&budgets.outbound, owner.clone(), Some(permit), Some(end));
         let parts = ConnectionParts {
             server: endpoint.server.clone(),
             writer: ConnectionWriter::charging(budgets.outbound.empty_permit(&owner)),
@@ -200,9 +200,7 @@ async fn serve(
     sender: EventSender,
 ) {
     let first = format!("event: endpoint\ndata: {path}?{NAME_PARAMETER}{}\n\n", registration.name);
-    if !sender.send(first.into_bytes(), None).await {
-        return;
-    }
+    sender.put_short(first.into_bytes());
     let writer = parts.writer.clone();
     let (mut connection, scheduler) = StreamConnection::new(parts);
     let deadline = Instant::now() + endpoint.options.session_lifetime;
@@ -230,14 +228,14 @@ async fn serve(
         while let Some(next) = writer.next_chunk(chunk).await {
             let mut events = Vec::with_capacity(next.bytes.len() + 64);
             for line in next.bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-                write_event(&mut events, line);
+                write_event(&mut events, |out| out.extend_from_slice(line));
             }
             // until then the text is charged as that of the connection
             if !sender.wait_for_capacity().await {
                 return;
             }
             chunk = next.released();
-            if !sender.send(events, None).await {
+            if sender.put(events) != Put::Queued {
                 return;
             }
         }

@@ -9,7 +9,7 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
 
-use super::{event_id::StreamKind, resumable::ResumableStream, session_id::Session, sessions::Sessions};
+use super::{event_id::StreamKind, resumable::OpenStream, session_id::Session, sessions::Sessions};
 use crate::{
     core::{
         connection::{
@@ -26,15 +26,18 @@ use tokio_util::sync::CancellationToken;
 pub(in crate::transport::http) struct LegacyClient(pub(super) Option<Arc<SessionConnection>>);
 
 impl LegacyClient {
-    /// The event stream of the response, if clients can resume it.
-    pub(in crate::transport::http) fn stream(&self) -> Option<&Arc<ResumableStream>> {
-        self.0.as_ref()?.stream()
+    /// The event stream of the response.
+    pub(in crate::transport::http) fn stream(&self) -> Arc<OpenStream> {
+        match &self.0 {
+            Some(client) => client.stream().clone(),
+            None => Arc::new(OpenStream::new(StreamKind::Call, None, None, Revision::LATEST_LEGACY)),
+        }
     }
 
     /// Whether a function has requested that the response's stream be closed, so that the stream has to be opened first.
     pub(in crate::transport::http) fn is_closing(&self) -> bool {
-        let stream = self.0.as_ref().and_then(|client| client.stream.get()?.as_ref());
-        stream.is_some_and(|stream| stream.is_closing())
+        let open = self.0.as_ref().and_then(|client| client.stream.get());
+        open.is_some_and(|open| open.stream.is_closing())
     }
 }
 
@@ -45,20 +48,18 @@ pub(super) struct SessionConnection {
     pub(super) sessions: Arc<Sessions>,
     pub(super) session: Arc<Session>,
     pub(super) shutdown: CancellationToken,
-    /// The event stream of the request's response, once it is needed; `None` inside if it cannot be resumed.
-    pub(super) stream: OnceLock<Option<Arc<ResumableStream>>>,
+    /// The event stream of the request's response, once it is needed.
+    pub(super) stream: OnceLock<Arc<OpenStream>>,
 }
 
 impl SessionConnection {
-    /// The resumable event stream of the response; `None` if streams cannot be resumed.
-    fn stream(&self) -> Option<&Arc<ResumableStream>> {
-        let stream = self.stream.get_or_init(|| {
-            let logs = self.sessions.event_logs.as_ref()?;
-            let guard = self.sessions.table.open_stream(self.session.uid, &self.request.owner())?;
-            let Session { revision, expires, .. } = *self.session;
-            ResumableStream::new(StreamKind::Call, guard, (revision, expires), Some(logs))
-        });
-        stream.as_ref()
+    /// The event stream of the response.
+    fn stream(&self) -> &Arc<OpenStream> {
+        self.stream.get_or_init(|| {
+            let guard = self.sessions.table.open_stream(self.session.uid, &self.request.owner());
+            let logs = self.sessions.event_logs.as_ref();
+            Arc::new(OpenStream::new(StreamKind::Call, guard, logs, self.session.revision))
+        })
     }
 }
 
@@ -101,8 +102,10 @@ impl ClientConnection for SessionConnection {
     fn close_stream(&self, retry: Duration) -> bool {
         // clients of older revisions do not accept the empty event that contains the id to resume from
         let supported = self.session.revision >= Revision::V2025_11_25 && self.request.accepts().stream;
-        let Some(stream) = self.stream().filter(|_| supported) else { return false };
-        stream.close(retry);
+        if !supported || !self.stream().is_resumable() {
+            return false;
+        }
+        self.stream().stream.close(retry);
         self.request.outbound().wake();
         true
     }

@@ -107,7 +107,7 @@ impl Legacy {
         let response = if connection.parts().method == Method::DELETE {
             sessions.delete(&endpoint.server, connection, headers).await
         } else {
-            sessions.get(endpoint, connection, headers).await
+            sessions.get(endpoint, connection, headers)
         };
         response.unwrap_or_else(Into::into)
     }

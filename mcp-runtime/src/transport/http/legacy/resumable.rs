@@ -1,178 +1,172 @@
-//! An event stream of a session that outlives its HTTP responses: its events are numbered and logged, so that a client
-//! whose connection broke can resume it.
+//! The event streams of legacy revisions, which outlive their HTTP responses: calls go on without a client, and one whose
+//! connection broke resumes the stream in the process that has it.
 
 use std::{future::poll_fn, sync::Arc, time::Duration};
 
 use http::Response;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 use super::{
-    event_id::{StreamKind, empty_event},
-    event_log::{EventLog, EventLogs, MissedEvents, write_event_id},
+    event_id::{EventId, StreamKind},
+    event_log::{EventLogs, KeptEvents, StreamKey},
     event_sender::EventSender,
-    session_table::{SessionData, SessionGuard},
+    session_table::SessionGuard,
 };
-use crate::core::sync::{Mutex, MutexGuard};
 use crate::{
     core::{
         admission::{Owner, Permit},
-        connection::{Outbound, Receiver},
+        connection::{Outbound, Put, Receiver},
         dispatch::Calls,
         protocol::Revision,
         spawn::spawn,
+        sync::{Mutex, MutexGuard},
     },
     transport::http::{
         call_response::drive_calls,
         endpoint::Endpoint,
+        http_error::HttpError,
         request_connection::RequestConnection,
         response_body::{ResponseBody, event_stream_response},
-        sse::write_event,
+        sse::COMMENT,
     },
 };
 
-/// A session with resumable streams.
-pub(super) type StreamSession = SessionData<Arc<ResumableStream>>;
-
-/// One resumable stream.
-pub(in crate::transport::http) struct ResumableStream {
-    guard: SessionGuard<Arc<ResumableStream>>,
-    pub(super) revision: Revision,
-    /// Absent if events have no ids, so that the stream cannot be resumed.
-    log: Option<EventLog>,
-    state: Mutex<ResumableState>,
-    /// Notified when a sender is attached, or is to be closed.
-    pub(super) changed: Notify,
+/// A stream, as the responses that carry it see it.
+pub(super) struct ResumableStream {
+    /// The id before its first event; absent if events have no ids, so that the stream cannot be resumed.
+    start: Option<EventId>,
+    revision: Revision,
+    state: Mutex<StreamState>,
+    /// Notified when a response is attached or is to be closed.
+    changed: watch::Sender<()>,
 }
 
 #[derive(Default)]
-struct ResumableState {
-    /// The number of the last event, which is logged.
-    last: u64,
-    /// The response that currently carries the stream.
-    sender: Option<EventSender>,
+pub(super) struct StreamState {
+    pub(super) kept: KeptEvents,
+    /// The responses that carry the stream, in the order in which they were opened. Each event is sent to one of them: the
+    /// newest whose client is connected. The others stay open, since clients that have several would reopen them at once.
+    senders: Vec<EventSender>,
     /// The delay before the client reconnects, if the response is to be closed.
     closing: Option<Duration>,
+    /// Whether the client has been sent that delay.
+    retry_sent: bool,
     ended: bool,
 }
 
 impl ResumableStream {
-    /// A new stream of a session that expires at that time; `None` if the operating system provides no randomness for its
-    /// name. It cannot be resumed without logs.
-    pub(super) fn new(
-        kind: StreamKind,
-        guard: SessionGuard<Arc<ResumableStream>>,
-        (revision, expires): (Revision, u64),
-        logs: Option<&Arc<EventLogs>>,
-    ) -> Option<Arc<Self>> {
-        let log = match logs {
-            Some(logs) => Some(logs.new_log(kind, &guard.uid, guard.owner.clone(), expires)?),
-            None => None,
-        };
-        Some(Arc::new(Self { guard, revision, log, state: Mutex::default(), changed: Notify::new() }))
+    pub(super) fn new(start: Option<EventId>, revision: Revision) -> Self {
+        Self { start, revision, state: Mutex::default(), changed: watch::Sender::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, ResumableState> {
+    pub(super) fn state(&self) -> MutexGuard<'_, StreamState> {
         self.state.lock()
     }
 
-    pub(super) fn session(&self) -> &Arc<StreamSession> {
-        &self.guard.data
+    /// Whether an event is one of this stream.
+    pub(super) fn has(&self, id: &EventId) -> bool {
+        self.start.is_some_and(|start| EventId { number: id.number, ..start } == *id)
     }
 
-    /// Allows clients to resume the stream until the registration is dropped.
-    pub(super) fn register(self: &Arc<Self>) -> StreamRegistration {
-        if let Some(log) = &self.log {
-            self.session().streams().insert(log.stream.clone(), self.clone());
-        }
-        StreamRegistration(self.clone())
+    /// The id of an event, as a field of the event.
+    fn id_field(&self, number: u64) -> String {
+        self.start.map_or_else(String::new, |start| format!("id: {}\n", EventId { number, ..start }))
     }
 
-    /// The event that a stream begins with, so that its client can resume before any other event.
-    pub(super) fn priming_event(&self) -> Vec<u8> {
-        let retry = self.state().closing;
-        self.empty_event(retry)
-    }
-
-    /// An event without a message, with the id to resume from and the delay before the client reconnects.
-    fn empty_event(&self, retry: Option<Duration>) -> Vec<u8> {
-        let Some(log) = &self.log else { return Vec::new() };
-        empty_event(&log.stream, self.state().last, retry, self.revision)
-    }
-
-    /// The text of an event; empty if it has no message.
-    fn write(&self, number: u64, message: &[u8]) -> Vec<u8> {
-        if message.is_empty() {
+    /// An event without a message, with the id to resume from and the delay before the client reconnects. Empty for clients
+    /// of earlier revisions, which read no empty events.
+    fn empty_event(&self, number: u64, retry: Option<Duration>) -> Vec<u8> {
+        if self.start.is_none() || self.revision < Revision::V2025_11_25 {
             return Vec::new();
         }
-        let mut out = Vec::with_capacity(message.len() + 64);
-        if let Some(log) = &self.log {
-            write_event_id(&mut out, &log.stream, number);
-        }
-        write_event(&mut out, message);
-        out
+        let retry = retry.map_or_else(String::new, |retry| format!("retry: {}\n", retry.as_millis()));
+        format!("{}{retry}data: \n\n", self.id_field(number)).into_bytes()
     }
 
-    /// Logs a message, and sends it as soon as the client keeps up; `held` is for what it has held so far.
-    pub(super) async fn send(&self, message: Vec<u8>, held: Option<Permit>) {
-        let (event, sender) = {
-            // a client that resumes meanwhile gets it from the log, or as it is sent
-            let mut state = self.state();
-            state.last += 1;
-            if let Some(log) = &self.log {
-                log.append(state.last, &message);
-            }
-            (self.write(state.last, &message), state.sender.clone())
-        };
-        if let Some(sender) = sender
-            && !sender.send(event, held).await
-        {
-            self.detach(&sender);
-        }
-    }
-
-    /// The response that currently carries the stream.
-    pub(super) fn sender(&self) -> Option<EventSender> {
-        self.state().sender.clone()
-    }
-
-    /// Waits until the client has disconnected; forever if it is not connected.
-    pub(super) async fn wait_until_disconnected(&self) {
-        match self.sender() {
-            Some(sender) => {
-                sender.abandoned().await;
-                self.detach(&sender);
-            }
-            None => std::future::pending().await,
-        }
-    }
-
-    /// Removes a sender whose client has disconnected.
-    pub(super) fn detach(&self, sender: &EventSender) {
+    /// Attaches a response: it begins with the events after number `received`, or after the last one, and carries the stream
+    /// from then on, unless the stream has ended. The first event is empty, so that its client can resume before any other.
+    ///
+    /// # Errors
+    /// The client leaves too many bytes unread, or a call has ended and there is nothing to send.
+    pub(super) fn attach(&self, sender: EventSender, received: Option<u64>) -> Result<(), HttpError> {
         let mut state = self.state();
-        if state.sender.as_ref().is_some_and(|current| current.is_same(sender)) {
-            state.sender = None;
+        let received = received.unwrap_or(state.kept.last);
+        sender.put_short(self.empty_event(received, state.closing));
+        let mut is_last = state.ended && self.start.is_some_and(|start| start.kind == StreamKind::Call);
+        for (number, event) in state.kept.after(received).filter(|(_, event)| !event.is_empty()) {
+            if sender.put([self.id_field(number).as_bytes(), event].concat()) == Put::Full {
+                return Err(HttpError::too_many_unread_bytes());
+            }
+            is_last = false;
         }
-    }
-
-    /// Attaches a sender whose client has received the events up to number `received`, unless the stream has ended; the
-    /// previous response ends. `false` if there are events that the client has not received yet.
-    pub(super) fn attach(&self, sender: &EventSender, received: u64) -> bool {
-        let mut state = self.state();
-        if state.last > received {
-            return false;
+        if is_last {
+            // after an empty stream the client would reconnect once more
+            return Err(HttpError::method_not_allowed("POST, DELETE"));
         }
         if !state.ended {
-            state.sender = Some(sender.clone());
-            drop(state);
-            self.changed.notify_one();
+            state.retry_sent = state.closing.is_some();
+            state.senders.push(sender);
+            self.changed.send_replace(());
         }
-        true
+        Ok(())
+    }
+
+    /// Changes of the responses from now on.
+    pub(super) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// The newest response whose client is connected.
+    fn sender(&self) -> Option<EventSender> {
+        self.state().senders.last().cloned()
+    }
+
+    pub(super) fn is_connected(&self) -> bool {
+        !self.state().senders.is_empty()
+    }
+
+    /// Removes a response whose client has disconnected.
+    fn detach(&self, sender: &EventSender) {
+        self.state().senders.retain(|other| !other.is_same(sender));
+    }
+
+    /// Waits until the client of the newest response has disconnected, or the responses have changed.
+    pub(super) async fn wait_for_change(&self, changes: &mut watch::Receiver<()>) {
+        let disconnected = async {
+            match self.sender() {
+                Some(sender) => {
+                    sender.abandoned().await;
+                    self.detach(&sender);
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = disconnected => {}
+            // the sender is not dropped before
+            _ = changes.changed() => {}
+        }
+    }
+
+    /// Waits until the newest response has room for an event, or there is none.
+    async fn wait_for_room(&self) {
+        let mut changes = self.changes();
+        while let Some(sender) = self.sender() {
+            tokio::select! {
+                biased;
+                has_room = sender.wait_for_capacity() => match has_room {
+                    true => return,
+                    false => self.detach(&sender),
+                },
+                _ = changes.changed() => {}
+            }
+        }
     }
 
     /// Requests that the response be closed; the client reconnects after `retry`.
     pub(super) fn close(&self, retry: Duration) {
         self.state().closing = Some(retry);
-        self.changed.notify_one();
+        self.changed.send_replace(());
     }
 
     /// Whether the response is to be closed.
@@ -180,145 +174,187 @@ impl ResumableStream {
         self.state().closing.is_some()
     }
 
-    /// Closes the response if a client is connected; `retry_known`: the client has been sent the delay already.
-    fn close_response(&self, retry_known: bool) {
-        let (sender, retry) = {
-            let mut state = self.state();
-            (state.sender.take(), state.closing.take())
-        };
-        let Some(sender) = sender else { return };
-        if !retry_known {
-            sender.put_short(self.empty_event(retry));
+    /// Closes the responses.
+    fn close_responses(&self) {
+        let mut state = self.state();
+        let (retry, is_sent) = (state.closing.take(), std::mem::take(&mut state.retry_sent));
+        if let Some(sender) = state.senders.last().filter(|_| !is_sent) {
+            sender.put_short(self.empty_event(state.kept.last, retry));
+        }
+        state.senders.clear();
+        self.changed.send_replace(());
+    }
+
+    /// Whether it has events for clients that resume it.
+    pub(super) fn keeps_events(&self) -> bool {
+        !self.state().kept.is_empty()
+    }
+
+    /// Drops these events, and returns what they have cost, and whether the stream has ended.
+    pub(super) fn drop_events(&self) -> (usize, bool) {
+        let mut state = self.state();
+        (state.kept.clear(), state.ended)
+    }
+
+    /// Ends the stream; its responses end with the events that have been sent.
+    pub(super) fn end(&self) {
+        let mut state = self.state();
+        state.ended = true;
+        state.senders.clear();
+    }
+}
+
+/// The server's end of a stream.
+pub(in crate::transport::http) struct OpenStream {
+    pub(super) stream: Arc<ResumableStream>,
+    /// Absent without a session.
+    pub(super) guard: Option<SessionGuard>,
+    /// Where its events are kept, if they are.
+    log: Option<(Arc<EventLogs>, StreamKey)>,
+}
+
+impl OpenStream {
+    /// A new stream, which can be resumed if it has a session and logs.
+    pub(super) fn new(
+        kind: StreamKind,
+        guard: Option<SessionGuard>,
+        logs: Option<&Arc<EventLogs>>,
+        revision: Revision,
+    ) -> Self {
+        let log = guard.as_ref().zip(logs).map(|(guard, logs)| (logs.clone(), guard.owner.clone()));
+        let start = log.as_ref().map(|(logs, _)| logs.new_id(kind));
+        let stream = Arc::new(ResumableStream::new(start, revision));
+        let log = log.zip(start).map(|((logs, owner), start)| (logs, (owner, start.stream)));
+        Self { stream, guard, log }
+    }
+
+    pub(super) fn is_resumable(&self) -> bool {
+        self.log.is_some()
+    }
+
+    /// Allows clients to resume the stream until it [ends](Self::end), and after that as long as its events are kept.
+    pub(super) fn register(&self) {
+        if let (Some((logs, key)), Some(guard)) = (&self.log, &self.guard) {
+            logs.lock().add(key, guard.uid, self.stream.clone());
         }
     }
 
-    /// Answers calls with this stream. The calls run, and their messages are stored, whether or not a client is
-    /// connected.
+    /// Keeps an event and sends it, as soon as the client keeps up; `held` is for what it has held so far.
+    pub(super) async fn send(&self, event: Vec<u8>, held: Option<Permit>) {
+        self.stream.wait_for_room().await;
+        let table = self.log.as_ref().map(|(logs, key)| (logs.lock(), key));
+        // a client that resumes gets what is kept, or what is sent from then on
+        let mut state = self.stream.state();
+        if let Some((mut table, key)) = table {
+            table.keep(key, &mut state.kept, &event);
+        }
+        if event.is_empty() {
+            return;
+        }
+        let id = self.stream.id_field(state.kept.last);
+        let event = if id.is_empty() { event } else { [id.as_bytes(), &event].concat() };
+        if let Some(sender) = state.senders.last()
+            && sender.put_held(event, held) != Put::Queued
+        {
+            state.senders.pop();
+        }
+    }
+
+    /// Ends the stream.
+    pub(super) fn end(&self) {
+        let table = self.log.as_ref().map(|(logs, key)| (logs.lock(), key));
+        self.stream.end();
+        if let Some((mut table, key)) = table
+            && !self.stream.keeps_events()
+        {
+            table.remove(key);
+        }
+    }
+
+    /// Answers calls with this stream; the calls run whether or not a client is connected. `opening_comment`: nothing has
+    /// been sent, so a comment has to open the stream.
     pub(in crate::transport::http) fn response(
         self: &Arc<Self>,
         endpoint: &Arc<Endpoint>,
         calls: Calls,
         connection: &RequestConnection,
+        opening_comment: bool,
     ) -> Response<ResponseBody> {
         // the calls go on when the response breaks off, and the client may resume the stream
-        let mut end = endpoint.stream_end(connection.caller(), endpoint.options.max_stream_age);
-        if self.log.is_some() {
-            end = end.of_resumable(self.revision);
-        }
+        let end = self.is_resumable().then(|| {
+            let end = endpoint.stream_end(connection.caller(), endpoint.options.max_stream_age);
+            end.of_resumable(self.stream.revision)
+        });
         let (sender, body) = EventSender::new(&endpoint.budgets.outbound, connection.owner(), None, end);
-        let registration = self.register();
-        let retry_known = self.is_closing();
-        sender.put_short(self.priming_event());
-        self.attach(&sender, 0);
+        if opening_comment {
+            sender.put_short(COMMENT.to_vec());
+        }
+        self.register();
+        // a new stream has no events that could be too many
+        let _attached = self.stream.attach(sender, None);
+        let (open, endpoint, owner) = (self.clone(), endpoint.clone(), connection.owner());
         let outbound = connection.outbound().clone();
-        spawn(store_messages(self.clone(), registration, Receiver::new(outbound.clone())));
-        spawn(run_calls(endpoint.clone(), self.clone(), calls, outbound, connection.owner(), retry_known));
+        spawn(async move {
+            let messages = open.send_messages(Receiver::new(outbound.clone()));
+            let served =
+                async { tokio::join!(open.run_calls(&endpoint, calls, &outbound, &owner), messages) };
+            let session_ended = async {
+                match &open.guard {
+                    Some(guard) => guard.data.ended.cancelled().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                _ = served => {}
+                // a client that does not read delays this, but not beyond the end of its session
+                () = session_ended => {}
+            }
+            open.end();
+        });
         event_stream_response(body)
     }
 
-    /// Ends the stream; the response ends with the events that have been sent.
-    fn end(&self) {
-        let mut state = self.state();
-        state.ended = true;
-        state.sender = None;
-    }
-
-    /// The events after number `received`, and the number of the last one there is; `None` if their reader leaves too many
-    /// bytes unread.
-    pub(super) fn read_missed(&self, reader: &Outbound, received: u64) -> Option<(MissedEvents, u64)> {
-        let log = self.log.as_ref()?;
-        let (events, last) = {
-            let state = self.state();
-            (log.read_after(received).unwrap_or_default(), state.last)
-        };
-        Some((MissedEvents::new(&log.stream, events, reader)?, last))
-    }
-
-    /// Sends the events that a client has missed, and attaches its sender unless the stream has ended.
-    pub(super) async fn resume(&self, sender: &EventSender, (mut missed, mut last): (MissedEvents, u64)) {
-        // events that the log has evicted cannot be sent any more
-        while missed.send(sender).await && !self.attach(sender, last) {
-            // without room the response ends here, and the client comes back for the rest
-            let Some(read) = self.read_missed(sender, last) else { return };
-            (missed, last) = read;
-        }
-    }
-}
-
-/// Drives the calls of a stream, whether or not a client reads it.
-async fn run_calls(
-    endpoint: Arc<Endpoint>,
-    stream: Arc<ResumableStream>,
-    mut calls: Calls,
-    outbound: Arc<Outbound>,
-    owner: Owner,
-    mut retry_known: bool,
-) {
-    let mut detached = false;
-    loop {
-        let closing = stream.is_closing();
-        if !detached && (closing || stream.sender().is_none()) {
-            // calls without a client have a budget of their own
-            detached = endpoint.budgets.detach(&mut calls, &owner);
-            if !detached && stream.sender().is_none() {
-                break;
+    /// Drives the calls of the stream, whether or not a client reads it.
+    async fn run_calls(&self, endpoint: &Endpoint, mut calls: Calls, outbound: &Outbound, owner: &Owner) {
+        let stream = &self.stream;
+        let mut changes = stream.changes();
+        let mut detached = false;
+        loop {
+            changes.mark_unchanged();
+            let closing = stream.is_closing();
+            if !detached && (closing || !stream.is_connected()) {
+                // calls without a client have a budget of their own
+                detached = endpoint.budgets.detach(&mut calls, owner);
+                if !detached && !stream.is_connected() {
+                    break;
+                }
+            }
+            if closing && detached {
+                stream.close_responses();
+            }
+            tokio::select! {
+                biased;
+                () = drive_calls(endpoint, &mut calls, outbound) => break,
+                () = stream.wait_for_change(&mut changes) => {}
             }
         }
-        if closing && detached {
-            stream.close_response(std::mem::take(&mut retry_known));
-        }
-        tokio::select! {
-            biased;
-            () = drive_calls(&endpoint, &mut calls, &outbound) => break,
-            () = stream.wait_until_disconnected() => {}
-            () = stream.changed.notified() => {}
-        }
+        drop(calls);
+        outbound.finish();
     }
-    drop(calls);
-    outbound.finish();
-}
 
-/// Stores the messages of calls, and sends them as fast as the client reads.
-async fn store_messages(
-    stream: Arc<ResumableStream>,
-    registration: StreamRegistration,
-    mut receiver: Receiver,
-) {
-    let _registration = registration;
-    let session_ended = stream.session().ended.clone();
-    let mut is_last = false;
-    let messages = async {
+    /// Sends the messages of calls as fast as the client reads.
+    async fn send_messages(&self, mut receiver: Receiver) {
+        let mut is_last = false;
         while let Some(mut taken) = poll_fn(|cx| receiver.poll(cx)).await {
-            while let Some((message, held)) = taken.pop() {
+            while let Some((event, held)) = taken.pop() {
                 is_last = taken.messages.is_empty() && receiver.is_finished();
-                stream.send(message, held).await;
+                self.send(event, held).await;
             }
         }
         if !is_last {
             // cancelled: a client that resumes must learn that the stream has ended
-            if let Some(sender) = stream.sender() {
-                sender.send(stream.empty_event(None), None).await;
-            }
-            stream.send(Vec::new(), None).await;
-        }
-    };
-    tokio::select! {
-        biased;
-        () = messages => {}
-        // a client that does not read delays this, but not beyond the end of its session
-        () = session_ended.cancelled() => {}
-    }
-}
-
-/// Allows clients to resume a stream; dropping it ends the stream.
-pub(super) struct StreamRegistration(Arc<ResumableStream>);
-
-impl Drop for StreamRegistration {
-    fn drop(&mut self) {
-        self.0.end();
-        if let Some(log) = &self.0.log {
-            let removed = self.0.session().streams().remove(&log.stream);
-            drop(removed);
+            self.send(Vec::new(), None).await;
         }
     }
 }

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{session_id::SessionUid, standalone::StandaloneStreams};
+use super::{session_id::SessionUid, standalone::StandaloneStream};
 use crate::core::sync::{Mutex, MutexGuard};
 use crate::core::{
     admission::{Full, Owner, Quota, Usage},
@@ -17,25 +17,23 @@ use crate::core::{
 use tokio_util::sync::CancellationToken;
 
 /// The data of one session, which its streams share.
-pub(crate) struct SessionData<S> {
+pub(crate) struct SessionData {
     /// The changes that it is notified of.
     filter: Arc<Filter>,
     /// Fires when the session ends or the server stops.
     pub(crate) ended: CancellationToken,
-    /// Its standalone streams.
-    pub(crate) standalone: StandaloneStreams,
-    /// Its running streams that can be resumed, by name.
-    streams: Mutex<HashMap<Box<str>, S>>,
+    /// Its standalone stream, if that is open.
+    pub(super) standalone: Mutex<Option<StandaloneStream>>,
 }
 
-/// The sessions of which something is stored; `S` is the handle of a stream.
-pub(crate) struct SessionTable<S> {
+/// The sessions of which something is stored.
+pub(crate) struct SessionTable {
     hub: Hub,
-    state: Mutex<TableState<S>>,
+    state: Mutex<TableState>,
 }
 
-struct TableState<S> {
-    sessions: HashMap<SessionUid, SessionEntry<S>>,
+struct TableState {
+    sessions: HashMap<SessionUid, SessionEntry>,
     /// Sessions without open streams by owner, the one that has been idle for longest first.
     idle: BTreeMap<(Owner, u64), SessionUid>,
     clock: u64,
@@ -43,9 +41,9 @@ struct TableState<S> {
     ended: bool,
 }
 
-struct SessionEntry<S> {
+struct SessionEntry {
     owner: Owner,
-    data: Arc<SessionData<S>>,
+    data: Arc<SessionData>,
     /// The minimum level of its log messages.
     level: Option<LogLevel>,
     /// Open streams.
@@ -54,10 +52,10 @@ struct SessionEntry<S> {
     idle_since: u64,
 }
 
-impl<S> TableState<S> {
+impl TableState {
     /// A session's entry, which is added if necessary; `None` if the table, or the owner's share of it, is full of
     /// sessions with open streams.
-    fn entry(&mut self, uid: &SessionUid, owner: &Owner, hub: &Hub) -> Option<&mut SessionEntry<S>> {
+    fn entry(&mut self, uid: &SessionUid, owner: &Owner, hub: &Hub) -> Option<&mut SessionEntry> {
         if self.ended {
             return None;
         }
@@ -73,8 +71,7 @@ impl<S> TableState<S> {
             let data = Arc::new(SessionData {
                 filter: hub.filter(lists, owner),
                 ended: CancellationToken::default(),
-                standalone: StandaloneStreams::default(),
-                streams: Mutex::default(),
+                standalone: Mutex::default(),
             });
             self.idle.insert((owner.clone(), self.clock), *uid);
             self.count.add(owner, 1);
@@ -102,7 +99,7 @@ impl<S> TableState<S> {
         self.remove(&uid).map(drop)
     }
 
-    fn remove(&mut self, uid: &SessionUid) -> Option<SessionEntry<S>> {
+    fn remove(&mut self, uid: &SessionUid) -> Option<SessionEntry> {
         let entry = self.sessions.remove(uid)?;
         self.idle.remove(&(entry.owner.clone(), entry.idle_since));
         self.count.remove(&entry.owner, 1);
@@ -120,7 +117,7 @@ impl<S> TableState<S> {
     }
 }
 
-impl<S> SessionTable<S> {
+impl SessionTable {
     /// A table of at most this many sessions.
     pub(crate) fn new(sessions: Quota, hub: Hub) -> Arc<Self> {
         let state = TableState {
@@ -133,12 +130,12 @@ impl<S> SessionTable<S> {
         Arc::new(Self { hub, state: Mutex::new(state) })
     }
 
-    fn lock(&self) -> MutexGuard<'_, TableState<S>> {
+    fn lock(&self) -> MutexGuard<'_, TableState> {
         self.state.lock()
     }
 
     /// Opens a stream of a session; `None` if the table, or the owner's share of it, is full of sessions with open streams.
-    pub(crate) fn open_stream(self: &Arc<Self>, uid: SessionUid, owner: &Owner) -> Option<SessionGuard<S>> {
+    pub(crate) fn open_stream(self: &Arc<Self>, uid: SessionUid, owner: &Owner) -> Option<SessionGuard> {
         let mut guard = self.lock();
         let state = &mut *guard;
         let entry = state.entry(&uid, owner, &self.hub)?;
@@ -221,34 +218,30 @@ impl<S> SessionTable<S> {
     }
 }
 
-impl<S> SessionData<S> {
+impl SessionData {
     /// The changes that the session is notified of.
     pub(crate) fn filter(&self) -> &Arc<Filter> {
         &self.filter
     }
-
-    pub(crate) fn streams(&self) -> MutexGuard<'_, HashMap<Box<str>, S>> {
-        self.streams.lock()
-    }
 }
 
 /// Held by each open stream of a session, so that the session is not evicted.
-pub(crate) struct SessionGuard<S> {
-    table: Arc<SessionTable<S>>,
+pub(crate) struct SessionGuard {
+    table: Arc<SessionTable>,
     pub(crate) uid: SessionUid,
     /// The owner whose share of the table and of the logs the session uses.
     pub(crate) owner: Owner,
-    pub(crate) data: Arc<SessionData<S>>,
+    pub(crate) data: Arc<SessionData>,
 }
 
-impl<S> SessionGuard<S> {
+impl SessionGuard {
     /// The hub that publishes the changes.
     pub(crate) fn hub(&self) -> &Hub {
         &self.table.hub
     }
 }
 
-impl<S> Drop for SessionGuard<S> {
+impl Drop for SessionGuard {
     fn drop(&mut self) {
         let mut guard = self.table.lock();
         let state = &mut *guard;
@@ -271,7 +264,7 @@ mod tests {
     use super::*;
     use crate::core::{changes::SubscriptionLimits, connection::MAX_URI};
 
-    impl<S> SessionTable<S> {
+    impl SessionTable {
         fn contains(&self, uid: &SessionUid) -> bool {
             self.lock().sessions.contains_key(uid)
         }
@@ -281,7 +274,7 @@ mod tests {
         Owner::local()
     }
 
-    fn table(limit: usize) -> Arc<SessionTable<()>> {
+    fn table(limit: usize) -> Arc<SessionTable> {
         SessionTable::new(Quota::half(limit), Hub::default())
     }
 

@@ -11,7 +11,6 @@ use http::{Response, StatusCode};
 use super::{
     ended_sessions::EndedSessions,
     event_log::EventLogs,
-    resumable::ResumableStream,
     session_id::{Session, SessionIds, SessionUid, uid_of},
     session_records::{EndedSession, SessionRecords},
     session_table::SessionTable,
@@ -42,7 +41,7 @@ pub(super) struct Sessions {
     /// The server's requests that wait for responses.
     pub(super) pending: PendingRequests,
     /// The stored state of sessions.
-    pub(super) table: Arc<SessionTable<Arc<ResumableStream>>>,
+    pub(super) table: Arc<SessionTable>,
     /// Those that have ended, where replicas share a store.
     pub(super) ended: Option<EndedSessions>,
     /// Where events are logged; absent if streams cannot be resumed.
@@ -58,7 +57,7 @@ impl Sessions {
             pending: PendingRequests::default(),
             table: SessionTable::new(Quota::half(options.max_sessions), server.hub().clone()),
             ended: EndedSessions::new(server, options.max_session_records),
-            event_logs: options.resumable.then(|| Arc::new(EventLogs::new())),
+            event_logs: options.resumable.then(EventLogs::new),
         })
     }
 

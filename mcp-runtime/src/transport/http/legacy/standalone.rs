@@ -1,159 +1,78 @@
-//! The standalone streams of one session. Each message is sent on exactly one of them: the one that was opened last and
-//! whose client is connected.
+//! The standalone stream of a session, for messages that do not belong to a request: list changes, and updates of
+//! resources. A session has one, which any number of responses carry.
 
-use std::{
-    sync::Arc,
-    task::{Context, Poll, Waker},
+use std::{future::poll_fn, sync::Arc, time::Duration};
+
+use tokio::time::{sleep, timeout};
+
+use super::{
+    resumable::{OpenStream, ResumableStream},
+    session_table::SessionData,
+    sessions::unix_time,
+};
+use crate::{
+    core::{admission::Owner, changes::Subscriber, spawn::spawn},
+    transport::http::{endpoint::Endpoint, sse::message_event},
 };
 
-use crate::core::changes::{Change, Subscriber};
-use crate::core::connection::Principal;
-use crate::core::sync::{Mutex, MutexGuard};
+/// How long it waits for a client to reconnect.
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The standalone streams of one session.
-#[derive(Default)]
-pub(crate) struct StandaloneStreams(Mutex<StandaloneState>);
-
-#[derive(Default)]
-struct StandaloneState {
-    /// Present while a stream is open.
-    subscriber: Option<Subscriber>,
-    /// In the order in which they were opened.
-    streams: Vec<StreamEntry>,
-    serial: u64,
+/// The stream of a session, as long as it is open.
+pub(super) struct StandaloneStream {
+    pub(super) stream: Arc<ResumableStream>,
+    /// Sends changes that the caller may know of who opened or resumed the stream last.
+    pub(super) subscriber: Arc<Subscriber>,
 }
 
-struct StreamEntry {
-    serial: u64,
-    connected: bool,
-    waker: Option<Waker>,
-}
-
-/// The next step of a standalone stream.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum StandaloneEvent {
-    /// To send a change.
-    Send(Change),
-    /// To end, so that its client learns that changes were lost.
-    End,
-}
-
-impl StandaloneState {
-    /// The stream that sends the next message.
-    fn current(&mut self) -> Option<&mut StreamEntry> {
-        self.streams.iter_mut().rev().find(|stream| stream.connected)
-    }
-
-    fn wake_current(&mut self) {
-        if let Some(waker) = self.current().and_then(|stream| stream.waker.take()) {
-            waker.wake();
-        }
-    }
-}
-
-impl StandaloneStreams {
-    fn lock(&self) -> MutexGuard<'_, StandaloneState> {
-        self.0.lock()
-    }
-
-    /// Adds a stream and returns its number; `None` if `subscribe` returns none for the first one.
-    pub(crate) fn add(&self, subscribe: impl FnOnce() -> Option<Subscriber>) -> Option<u64> {
-        let mut state = self.lock();
-        if state.subscriber.is_none() {
-            state.subscriber = Some(subscribe()?);
-        }
-        state.serial += 1;
-        let serial = state.serial;
-        state.streams.push(StreamEntry { serial, connected: true, waker: None });
-        Some(serial)
-    }
-
-    /// Sets the caller, who has just opened or resumed a stream: changes are sent if its scopes allow it.
-    pub(crate) fn set_caller(&self, caller: Option<Arc<Principal>>) {
-        if let Some(subscriber) = &self.lock().subscriber {
-            subscriber.set_caller(caller);
-        }
-    }
-
-    /// Removes a stream.
-    pub(crate) fn remove(&self, serial: u64) {
-        let mut state = self.lock();
-        state.streams.retain(|stream| stream.serial != serial);
-        if state.streams.is_empty() {
-            let subscriber = state.subscriber.take();
-            drop(state);
-            drop(subscriber);
-        } else {
-            state.wake_current();
-        }
-    }
-
-    /// Sets whether the client of a stream is connected.
-    pub(crate) fn set_connected(&self, serial: u64, connected: bool) {
-        let mut state = self.lock();
-        if let Some(stream) = state.streams.iter_mut().find(|stream| stream.serial == serial) {
-            stream.connected = connected;
-        }
-        state.wake_current();
-    }
-
-    /// Returns the next step of a stream.
-    pub(crate) fn poll(&self, serial: u64, cx: &mut Context<'_>) -> Poll<StandaloneEvent> {
-        let mut state = self.lock();
-        let is_current = state.current().is_some_and(|stream| stream.serial == serial);
-        if is_current && let Some(subscriber) = &mut state.subscriber {
-            match subscriber.poll(cx) {
-                Poll::Ready(change) => return Poll::Ready(StandaloneEvent::Send(change)),
-                Poll::Pending if subscriber.must_close() => return Poll::Ready(StandaloneEvent::End),
-                Poll::Pending => {}
+impl StandaloneStream {
+    /// Sends changes on a stream until its session ends or expires, at that time in seconds since 1970, the server stops, or
+    /// no client reconnects.
+    pub(super) fn start(
+        open: OpenStream,
+        data: Arc<SessionData>,
+        subscriber: Subscriber,
+        (endpoint, owner): (Arc<Endpoint>, Owner),
+        expires: u64,
+    ) -> Self {
+        open.register();
+        let this = Self { stream: open.stream.clone(), subscriber: Arc::new(subscriber) };
+        let subscriber = this.subscriber.clone();
+        spawn(async move {
+            tokio::select! {
+                biased;
+                () = data.ended.cancelled() => {}
+                () = endpoint.shutdown.cancelled() => {}
+                () = sleep(Duration::from_secs(expires.saturating_sub(unix_time()))) => {}
+                () = send_changes(&open, &subscriber, &endpoint, &owner) => {}
             }
-        }
-        if let Some(stream) = state.streams.iter_mut().find(|stream| stream.serial == serial) {
-            stream.waker = Some(cx.waker().clone());
-        }
-        Poll::Pending
+            let closed = data.standalone.lock().take();
+            drop(closed);
+            open.end();
+        });
+        this
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::core::admission::Owner;
-    use crate::core::changes::{Hub, ListChanges};
-    use crate::core::protocol::ItemList;
-
-    #[test]
-    fn each_message_is_sent_on_the_newest_stream_whose_client_is_connected() {
-        let hub = Hub::default();
-        let subscribe = || {
-            hub.subscribe(
-                hub.filter(ListChanges::from_iter([ItemList::Tools]), &Owner::local()),
-                None,
-                None,
-                &Owner::local(),
-            )
+/// Sends changes until some were lost, or no client reconnects in time.
+async fn send_changes(open: &OpenStream, subscriber: &Subscriber, endpoint: &Endpoint, owner: &Owner) {
+    let stream = &open.stream;
+    let mut changes = stream.changes();
+    loop {
+        changes.mark_unchanged();
+        if !stream.is_connected() {
+            let Some(_permit) = endpoint.budgets.waiting.try_acquire(owner, 1) else { return };
+            if timeout(RECONNECT_TIMEOUT, changes.changed()).await.is_err() {
+                return;
+            }
+            continue;
+        }
+        let change = tokio::select! {
+            biased;
+            change = poll_fn(|cx| subscriber.poll_next(cx)) => change,
+            () = stream.wait_for_change(&mut changes) => continue,
         };
-        let standalone = StandaloneStreams::default();
-        let old = standalone.add(subscribe).unwrap();
-        let new = standalone.add(|| panic!("the session has a subscriber")).unwrap();
-        let mut cx = Context::from_waker(Waker::noop());
-        let mut next = |serial| match standalone.poll(serial, &mut cx) {
-            Poll::Ready(StandaloneEvent::Send(change)) => Some(change),
-            Poll::Ready(other) => panic!("{other:?}"),
-            Poll::Pending => None,
-        };
-        hub.publish(Change::List(ItemList::Tools));
-        assert_eq!((next(old), next(new), next(new)), (None, Some(Change::List(ItemList::Tools)), None));
-        standalone.set_connected(new, false);
-        hub.publish(Change::List(ItemList::Tools));
-        assert_eq!((next(new), next(old), next(old)), (None, Some(Change::List(ItemList::Tools)), None));
-        standalone.set_connected(old, false);
-        hub.publish(Change::List(ItemList::Tools));
-        assert_eq!((next(new), next(old)), (None, None), "the change waits until a client reconnects");
-        standalone.set_connected(old, true);
-        assert_eq!(next(old), Some(Change::List(ItemList::Tools)));
-        standalone.remove(new);
-        standalone.remove(old);
-        assert_eq!(hub.subscriber_count(), 0);
+        let Some(change) = change else { return };
+        open.send(message_event(&change.notification(|_| {})), None).await;
     }
 }

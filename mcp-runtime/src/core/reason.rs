@@ -103,7 +103,7 @@ mod list {
         Origin = "origin", FORBIDDEN;
         /// `transport/http/service.rs`, `method_not_allowed`
         NotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED;
-        /// `transport/http/service.rs`, `not_acceptable`; legacy: `transport/http/legacy/post.rs`, `not_acceptable`
+        /// `transport/http/request_connection.rs`, `check_acceptable`; of a stream: `transport/http/service.rs`, `not_acceptable`
         NotAcceptable = "not_acceptable", NOT_ACCEPTABLE;
         /// `transport/http/service.rs`, `unsupported_media_type`
         MediaType = "media_type", UNSUPPORTED_MEDIA_TYPE;

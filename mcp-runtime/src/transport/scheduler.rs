@@ -22,7 +22,7 @@ use crate::core::{
     connection::RequestContext,
     dispatch::{
         Batch, Calls, ConnectionState, NotificationStream, OpenRequests, Registration, Reply, Request,
-        RunningRequest, StartedRequest, THE_CLIENT, cut_off_error, encode, is_initialized, is_limited,
+        StartedRequest, THE_CLIENT, cut_off_error, encode, is_initialized, is_limited,
     },
     jsonrpc::{JsonRpcMessage, ProtocolError, parse, parse_batch},
     observer::RefusedRequest,
@@ -234,6 +234,17 @@ impl RequestScheduler {
         out.end_line(start);
     }
 
+    /// Writes the replies to calls that have completed, those to a batch as one line.
+    fn write_replies(&self, calls: &mut Calls, out: &mut OutputBuffer) {
+        let replies = calls.take_replies();
+        if calls.batch {
+            return self.write_batch(&replies, out);
+        }
+        for (id, reply) in replies {
+            self.write(&reply, &id, calls.revision, out);
+        }
+    }
+
     /// Writes the replies to a batch as one line.
     pub(super) fn write_batch(&self, replies: &[(Box<str>, Reply)], out: &mut OutputBuffer) {
         if replies.is_empty() {
@@ -268,56 +279,33 @@ impl RequestScheduler {
         true
     }
 
-    /// Runs a request that did not complete immediately.
-    pub(super) fn spawn_request(self: &Arc<Self>, running: RunningRequest, revision: Revision) {
-        self.table().running += 1;
-        let scheduler = Arc::clone(self);
-        spawn_on(&self.runtime, async move {
-            let mut out = OutputBuffer::default();
-            scheduler.complete(running, revision, &mut out).await;
-            scheduler.finish(1, out);
-        });
-    }
-
-    /// Waits for a request and writes its reply, if it gets one.
-    async fn complete(&self, running: RunningRequest, revision: Revision, out: &mut OutputBuffer) {
-        let id = running.id.clone();
-        let reply = tokio::select! {
-            biased;
-            () = self.aborted.cancelled() => self.reply_to_aborted(),
-            reply = running => reply,
-        };
-        if let Some(reply) = reply {
-            self.write(&reply, &id, revision, out);
-        }
-    }
-
-    /// Writes the replies to a batch, immediately if all of its requests have completed.
-    pub(super) fn answer_batch(self: &Arc<Self>, mut calls: Calls, out: &mut OutputBuffer) {
+    /// Writes the replies to calls, immediately if all of them have completed.
+    pub(super) fn answer(self: &Arc<Self>, mut calls: Calls, out: &mut OutputBuffer) {
         if !calls.is_running() {
-            return self.write_batch(&calls.take_replies(), out);
+            return self.write_replies(&mut calls, out);
         }
         let count = calls.running_mut().count();
         self.table().running += count;
         let scheduler = Arc::clone(self);
         spawn_on(&self.runtime, async move {
             let mut out = OutputBuffer::default();
-            scheduler.complete_batch(calls, &mut out).await;
+            scheduler.complete(calls, &mut out).await;
             scheduler.finish(count, out);
         });
     }
 
-    /// Waits for the requests of a batch and writes their replies.
-    async fn complete_batch(&self, mut calls: Calls, out: &mut OutputBuffer) {
+    /// Waits for calls and writes their replies; those that are dropped are answered with an error, unless their client has
+    /// gone.
+    async fn complete(&self, mut calls: Calls, out: &mut OutputBuffer) {
         tokio::select! {
             biased;
-            () = self.aborted.cancelled() => match self.reply_to_aborted() {
-                Some(_) => calls.cut_off(),
-                None => return,
+            () = self.aborted.cancelled() => match self.answers_aborted.load(Ordering::Relaxed) {
+                true => calls.cut_off(),
+                false => return,
             },
             () = std::future::poll_fn(|cx| calls.poll(cx)) => {}
         }
-        self.write_batch(&calls.take_replies(), out);
+        self.write_replies(&mut calls, out);
     }
 
     /// Starts queued messages while there is capacity.
@@ -347,26 +335,21 @@ impl RequestScheduler {
         let QueuedMessage { text, mut registrations, revision, context, _permit, .. } = queued;
         if let Some(members) = parse_batch(&text) {
             let calls = self.start_batch(&Batch::parse(&members), &context, &mut registrations, Ok(()));
-            return self.complete_batch(calls, out).await;
+            return self.complete(calls, out).await;
         }
         // cancelled while it was queued
         if registrations.iter_mut().any(Registration::is_cancelled) {
             return;
         }
-        let running = {
+        let calls = {
             let Ok(message) = parse(&text) else { return };
             let Some(request) = Request::from_message(&message, revision, &context) else { return };
             match self.start_request(request, &mut registrations) {
                 StartedRequest::Ready(reply) => return self.write(&reply, request.id, revision, out),
-                StartedRequest::Pending(running) => running,
+                StartedRequest::Pending(running) => Calls::single(running, revision),
             }
         };
-        self.complete(running, revision, out).await;
-    }
-
-    /// The reply to a request that is dropped, unless its client has gone.
-    fn reply_to_aborted(&self) -> Option<Reply> {
-        self.answers_aborted.load(Ordering::Relaxed).then(|| cut_off_error().into())
+        self.complete(calls, out).await;
     }
 
     /// Records that this number of requests has ended, with these replies.

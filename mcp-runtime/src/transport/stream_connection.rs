@@ -21,8 +21,8 @@ use crate::core::{
         ClientConnection, HttpHead, NOT_INITIALIZED, PendingResponse, RequestContext, SessionState,
     },
     dispatch::{
-        Batch, ConnectionState, Reply, Request, RequestRevision, StartedRequest, THE_CLIENT, id_in_use,
-        is_limited, resolve_revision,
+        Batch, Calls, ConnectionState, Reply, Request, RequestRevision, StartedRequest, THE_CLIENT,
+        id_in_use, is_limited, resolve_revision,
     },
     jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse, parse_batch, write_error_response},
     log_limit::LogLine,
@@ -260,7 +260,9 @@ impl StreamConnection {
         match admission {
             Turn::Now => match self.scheduler.start_request(request, &mut Vec::new()) {
                 StartedRequest::Ready(reply) => self.scheduler.write(&reply, id, revision, out),
-                StartedRequest::Pending(running) => self.scheduler.spawn_request(running, revision),
+                StartedRequest::Pending(running) => {
+                    self.scheduler.answer(Calls::single(running, revision), out)
+                }
             },
             Turn::Queue => {
                 if !self.scheduler.queue(&[id], 1, text, revision, context) {
@@ -369,7 +371,7 @@ impl StreamConnection {
         };
         if let Some(admitted) = admitted {
             let calls = self.scheduler.start_batch(messages, &self.context, &mut Vec::new(), admitted);
-            self.scheduler.answer_batch(calls, out);
+            self.scheduler.answer(calls, out);
         }
         for message in messages.responses_and_notifications() {
             self.receive_response_or_notification(message);

@@ -6,7 +6,7 @@
 //! received, after its requests have been started or queued, so that these can be cancelled. A ping is answered in the
 //! array of the requests that it was sent with.
 //!
-//! | | stdio and byte streams: `receive_batch` of `transport/stream_connection.rs` | HTTP: `start_batch` of `transport/http/legacy/post.rs` |
+//! | | stdio and byte streams: `receive_batch` of `transport/stream_connection.rs` | HTTP: `start_if_batch` of `transport/http/legacy/post.rs` |
 //! |---|---|---|
 //! | all requests are answered | one line with the array | the array; if messages were sent before, or the client takes no JSON, an event stream with an event for each reply |
 //! | it has no requests | nothing is written | `202` |

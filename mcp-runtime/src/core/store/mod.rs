@@ -5,6 +5,8 @@ mod caller_rate;
 #[cfg(any(feature = "events-webhook", feature = "shared", feature = "tasks"))]
 mod found;
 #[cfg(feature = "shared")]
+mod log;
+#[cfg(feature = "shared")]
 mod memory_logs;
 mod memory_tables;
 #[cfg(any(feature = "events-webhook", feature = "tasks"))]
@@ -18,6 +20,8 @@ mod table;
 pub use crate::core::admission::Rate;
 pub(crate) use caller_rate::CallerRate;
 #[cfg(feature = "shared")]
+pub use log::{Append, Appended, LogEntry, LogPage};
+#[cfg(feature = "shared")]
 pub(crate) use memory_logs::MemoryLogs;
 #[cfg(any(feature = "events-webhook", feature = "tasks"))]
 pub(crate) use records::{Leases, Record, Records, Updated, Versioned, log_store_error};
@@ -28,7 +32,7 @@ pub(crate) use shared::{MAX_MESSAGES, MAX_POSITION};
 #[cfg(feature = "shared")]
 pub use shared::{Memory, Publisher, Shared, Stored, Subscription, Take, Taken};
 pub(crate) use single_use::{ConsumedCall, SingleUse};
-pub use table::{Append, Appended, Condition, LogEntry, LogPage, Received, Table, Value, Write, Written};
+pub use table::{Condition, Received, Table, Value, Write, Written};
 
 /// The return type of a store's methods: they may have to wait for a network, and the future is boxed so that the trait can
 /// be used as an object.

@@ -163,6 +163,14 @@ impl<'a> ProtocolHeaders<'a> {
         if self.param_repeated { Err("Mcp-Param-*") } else { Ok(()) }
     }
 
+    /// The same for a message that is not of 2026-07-28.
+    ///
+    /// # Errors
+    /// `400`: one of them is repeated.
+    pub(super) fn refuse_repeated(&self) -> Result<(), HttpError> {
+        self.check_repeated().map_err(|name| self.repeated_error(name))
+    }
+
     /// The error of a repeated header, where the body has not been read.
     pub(super) fn repeated_error(&self, name: &str) -> HttpError {
         let code = if self.is_modern() { HEADER_MISMATCH } else { INVALID_REQUEST };

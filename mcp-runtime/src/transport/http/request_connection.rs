@@ -9,7 +9,9 @@ use std::{
 use http::{Version, request::Parts};
 use serde_json::value::RawValue;
 
-use super::{header_params::check_header_params, headers::Accepts, sse::message_event};
+use super::{
+    header_params::check_header_params, headers::Accepts, http_error::HttpError, sse::message_event,
+};
 use crate::core::{
     admission::{Owner, Permit, Shares},
     connection::{
@@ -88,6 +90,14 @@ impl RequestConnection {
     /// The media types that the client accepts.
     pub(super) fn accepts(&self) -> Accepts {
         self.accepts
+    }
+
+    /// Checks that the client accepts a media type that replies have.
+    ///
+    /// # Errors
+    /// `406`: it accepts none.
+    pub(super) fn check_acceptable(&self) -> Result<(), HttpError> {
+        if self.accepts.json || self.accepts.stream { Ok(()) } else { Err(HttpError::not_acceptable()) }
     }
 
     /// Charges the sender for a response that it has not read yet; `None` if it leaves too many bytes unread.

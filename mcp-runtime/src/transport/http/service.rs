@@ -251,7 +251,8 @@ impl HttpHandler {
             (Route::ResourceMetadata, &Method::GET | &Method::HEAD) => self.resource_metadata(),
             (Route::Mcp, &Method::POST) => self.post(connection, &headers, body).await,
             (Route::Mcp, &Method::GET | &Method::DELETE) => {
-                self.legacy.get_or_delete(endpoint, connection, &headers).await
+                let answer = self.legacy.get_or_delete(endpoint, connection, &headers).await;
+                answer.unwrap_or_else(Into::into)
             }
             #[cfg(feature = "http-sse")]
             (Route::HttpSse, _) => self.legacy.sse.answer(endpoint, connection, &headers, body).await,
@@ -407,9 +408,8 @@ impl HttpHandler {
             // dispatch reports what is missing
             _ => {}
         }
-        let accepts = connection.accepts();
         if request.opens_stream() {
-            if !accepts.stream {
+            if !connection.accepts().stream {
                 return HttpError::not_acceptable().into_response(message.id()).into();
             }
             let Some(permit) = self.endpoint.budgets.streams.try_acquire(&connection.owner(), 1) else {
@@ -436,8 +436,8 @@ impl HttpHandler {
                 respond(subscription)
             }));
         }
-        if !accepts.json && !accepts.stream {
-            return HttpError::not_acceptable().into_response(message.id()).into();
+        if let Err(error) = connection.check_acceptable() {
+            return error.into_response(message.id()).into();
         }
         let permit = match permit.into_request_permit(&self.endpoint.budgets, connection) {
             Ok(permit) => Some(permit),

@@ -209,7 +209,7 @@ mod tests {
         let large = stream(&logs, "ada", 9, 1 << 20);
         let numbers = kept(&logs, &large).expect("her newest events");
         assert_eq!((numbers.len(), numbers.last()), (7, Some(&9)), "half of all bytes");
-        let many = stream(&logs, "ada", MAX_EVENTS + 5, 10);
+        let many = stream(&logs, "ada", MAX_EVENTS + 5, 2000);
         assert_eq!(kept(&logs, &large), None, "her oldest stream goes first");
         assert_eq!(kept(&logs, &many).expect("the last ones")[0], 6);
         for eve in ["eve", "fay", "gus"] {

@@ -12,7 +12,7 @@ use super::{
     event_sender::EventSender,
     resumable::{OpenStream, ResumableStream},
     session_id::Session,
-    session_table::SessionGuard,
+    session_table::SessionData,
     sessions::Sessions,
     standalone::StandaloneStream,
 };
@@ -40,7 +40,7 @@ impl Sessions {
         let owner = connection.owner();
         let permit =
             endpoint.budgets.streams.try_acquire(&owner, 1).ok_or_else(HttpError::too_many_streams)?;
-        let guard = self.table.open_stream(session.uid, &owner).ok_or_else(HttpError::too_many_streams)?;
+        let data = self.table.open_stream(session.uid, &owner).ok_or_else(HttpError::too_many_streams)?;
         // the session may have ended after it was found
         if self.records.has_ended(&session.uid) {
             self.table.end(&session.uid);
@@ -65,10 +65,10 @@ impl Sessions {
         let (sender, body) = EventSender::new(&endpoint.budgets.outbound, owner, Some(permit), Some(end));
         match received {
             Some(id) if id.kind == StreamKind::Call => {
-                let stream = self.find_stream(&guard, &id).ok_or_else(HttpError::unknown_event_id)?;
+                let stream = self.find_stream(&data, &id).ok_or_else(HttpError::unknown_event_id)?;
                 stream.attach(sender, Some(id.number))?;
             }
-            received => self.attach_standalone(endpoint, connection, (&session, guard), sender, received)?,
+            received => self.attach_standalone(endpoint, connection, (&session, data), sender, received)?,
         }
         Ok(event_stream_response(body))
     }
@@ -78,17 +78,17 @@ impl Sessions {
         &self,
         endpoint: &Arc<Endpoint>,
         connection: &RequestConnection,
-        (session, guard): (&Session, SessionGuard),
+        (session, data): (&Session, Arc<SessionData>),
         sender: EventSender,
         received: Option<EventId>,
     ) -> Result<(), HttpError> {
-        let (data, caller, owner) = (guard.data.clone(), connection.caller().cloned(), connection.owner());
+        let (caller, owner) = (connection.caller().cloned(), connection.owner());
         let mut current = data.standalone.lock();
         let is_current = |id: &EventId| current.as_ref().is_some_and(|current| current.stream.has(id));
         let after = received.filter(is_current).map(|id| id.number);
         if after.is_none()
             && let Some(id) = received
-            && let Some(ended) = self.find_stream(&guard, &id)
+            && let Some(ended) = self.find_stream(&data, &id)
         {
             ended.attach(sender.clone(), Some(id.number))?;
         }
@@ -98,10 +98,10 @@ impl Sessions {
         }
         endpoint.server.join_replicas();
         let (filter, rules) = (data.filter().clone(), endpoint.access_rules.clone());
-        let subscriber = guard.hub().subscribe(filter, caller, rules, &owner);
+        let subscriber = endpoint.server.hub().subscribe(filter, caller, rules, &owner);
         let subscriber = subscriber.ok_or_else(HttpError::too_many_streams)?;
         let logs = self.event_logs.as_ref();
-        let open = OpenStream::new(StreamKind::Standalone, Some(guard), logs, session.revision);
+        let open = OpenStream::new(StreamKind::Standalone, Some(data.clone()), logs, session.revision);
         open.stream.attach(sender, None)?;
         let serving = (endpoint.clone(), owner);
         *current = Some(StandaloneStream::start(open, data.clone(), subscriber, serving, session.expires));
@@ -109,7 +109,7 @@ impl Sessions {
     }
 
     /// The stream of an event of a session, if it is open or has events.
-    fn find_stream(&self, guard: &SessionGuard, id: &EventId) -> Option<Arc<ResumableStream>> {
-        self.event_logs.as_ref()?.find(&guard.owner, &guard.uid, id)
+    fn find_stream(&self, session: &SessionData, id: &EventId) -> Option<Arc<ResumableStream>> {
+        self.event_logs.as_ref()?.find(&session.owner, &session.uid, id)
     }
 }

@@ -56,9 +56,9 @@ impl SessionConnection {
     /// The event stream of the response.
     fn stream(&self) -> &Arc<OpenStream> {
         self.stream.get_or_init(|| {
-            let guard = self.sessions.table.open_stream(self.session.uid, &self.request.owner());
+            let session = self.sessions.table.open_stream(self.session.uid, &self.request.owner());
             let logs = self.sessions.event_logs.as_ref();
-            Arc::new(OpenStream::new(StreamKind::Call, guard, logs, self.session.revision))
+            Arc::new(OpenStream::new(StreamKind::Call, session, logs, self.session.revision))
         })
     }
 }

@@ -90,26 +90,20 @@ impl Legacy {
         endpoint: &Arc<Endpoint>,
         connection: &Arc<RequestConnection>,
         headers: &ProtocolHeaders<'_>,
-    ) -> Response<ResponseBody> {
+    ) -> Result<Response<ResponseBody>, HttpError> {
         // a session is of a revision before 2026-07-28, which has no such version
         if headers.unknown_version().is_some() && headers.session.first().is_some() {
-            return HttpError::bad_request("`MCP-Protocol-Version` is not a version that is served").into();
+            return Err(HttpError::bad_request("`MCP-Protocol-Version` is not a version that is served"));
         }
-        let Some(sessions) = self.sessions.as_ref().filter(|_| !headers.is_modern()) else {
-            return HttpError::method_not_allowed("POST").into();
-        };
-        if let Err(name) = headers.check_repeated() {
-            return headers.repeated_error(name).into();
-        }
-        if let Err(error) = self.check_ended(headers, connection).await {
-            return error.into();
-        }
-        let response = if connection.parts().method == Method::DELETE {
+        let sessions = self.sessions.as_ref().filter(|_| !headers.is_modern());
+        let sessions = sessions.ok_or_else(|| HttpError::method_not_allowed("POST"))?;
+        headers.refuse_repeated()?;
+        self.check_ended(headers, connection).await?;
+        if connection.parts().method == Method::DELETE {
             sessions.delete(&endpoint.server, connection, headers).await
         } else {
             sessions.get(endpoint, connection, headers)
-        };
-        response.unwrap_or_else(Into::into)
+        }
     }
 }
 

@@ -3,8 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use http::{HeaderValue, StatusCode};
-use serde_json::value::RawValue;
+use http::StatusCode;
 
 use super::{
     Legacy,
@@ -16,7 +15,7 @@ use crate::{
     core::{
         connection::{ClientData, RequestContext},
         dispatch::{Batch, OpenRequests, Request, is_initialized, is_limited},
-        jsonrpc::{self, JsonRpcMessage, MalformedMessage, ProtocolError},
+        jsonrpc::{self, JsonRpcMessage, MalformedMessage},
         protocol::{INVALID_PARAMS, Revision},
     },
     transport::http::{
@@ -63,27 +62,33 @@ impl Legacy {
         message: &JsonRpcMessage<'_>,
         post: PostRequest<'_>,
     ) -> StartedResponse {
-        let headers = post.headers;
         // the id of a response belongs to a request of the server, so errors do not repeat it
         let id = message.id().filter(|_| !message.is_response());
-        if let Err(name) = headers.check_repeated() {
-            return headers.repeated_error(name).into_response(id).into();
+        match self.start_message(endpoint, message, post) {
+            Ok(started) => started,
+            Err(error) => error.into_response(id).into(),
         }
-        if message.method() == Some("initialize") && message.id().is_some() {
-            return match self.check_named_session(&post) {
-                Ok(()) => self.initialize(endpoint, message, &post),
-                Err(error) => error.into_response(id).into(),
-            };
+    }
+
+    fn start_message(
+        &self,
+        endpoint: &Arc<Endpoint>,
+        message: &JsonRpcMessage<'_>,
+        post: PostRequest<'_>,
+    ) -> Result<StartedResponse, HttpError> {
+        post.headers.refuse_repeated()?;
+        if message.method() == Some("initialize")
+            && let Some(id) = message.id()
+        {
+            self.check_named_session(&post)?;
+            return self.initialize(endpoint, message, id, &post);
         }
-        let origin = match self.origin(&post) {
-            Ok(origin) => origin,
-            Err(error) => return error.into_response(id).into(),
-        };
+        let origin = self.origin(&post)?;
         let clients = origin.open_requests();
         if message.is_response() {
             return match clients.is_some_and(|clients| clients.deliver_response(message)) {
-                true => empty_response(StatusCode::ACCEPTED).into(),
-                false => HttpError::unexpected_response().into(),
+                true => Ok(empty_response(StatusCode::ACCEPTED).into()),
+                false => Err(HttpError::unexpected_response()),
             };
         }
         let (client, context) = context(endpoint, &origin, &post);
@@ -94,23 +99,20 @@ impl Legacy {
             if is_initialized(message) {
                 origin.mark_initialized();
             }
-            return empty_response(StatusCode::ACCEPTED).into();
+            return Ok(empty_response(StatusCode::ACCEPTED).into());
         };
         let PostRequest { connection, permit, .. } = post;
-        let accepts = connection.accepts();
-        if !accepts.json && !accepts.stream {
-            return HttpError::not_acceptable().into_response(id).into();
-        }
+        connection.check_acceptable()?;
         let permit = match permit.into_request_permit(&endpoint.budgets, connection) {
-            Ok(permit) => Some(permit),
             Err(_) if !is_limited(request.method) => None,
-            Err(error) => return error.into_response(id).into(),
+            permit => Some(permit?),
         };
         let started = endpoint.server.start_request(request, clients, &mut Vec::new());
         if origin.has_ended_meanwhile() {
-            return HttpError::unknown_session().into_response(id).into();
+            return Err(HttpError::unknown_session());
         }
-        request_response(endpoint, connection, (request.id, origin.revision), started, permit, Some(client))
+        let id = (request.id, origin.revision);
+        Ok(request_response(endpoint, connection, id, started, permit, Some(client)))
     }
 
     /// The session of a message, unless the server is stateless, and its revision.
@@ -148,31 +150,22 @@ impl Legacy {
         &self,
         endpoint: &Endpoint,
         message: &JsonRpcMessage<'_>,
-        post: &PostRequest<'_>,
-    ) -> StartedResponse {
-        let (connection, id) = (post.connection, message.id().unwrap_or_default());
-        let accepts = connection.accepts();
-        if !accepts.json && !accepts.stream {
-            return HttpError::not_acceptable().into_response(Some(id)).into();
-        }
+        id: &str,
+        PostRequest { connection, caller, .. }: &PostRequest<'_>,
+    ) -> Result<StartedResponse, HttpError> {
+        connection.check_acceptable()?;
         let (reply, handshake) =
-            endpoint.server.initialize(message.params(), self.sessions.is_some(), None, Some(&**connection));
+            endpoint.server.initialize(message.params(), self.sessions.is_some(), None, Some(&***connection));
         let mut response = reply_response(&endpoint.server, connection, id, Revision::LATEST_LEGACY, &reply);
         if let (Some(handshake), Some(sessions)) = (handshake, &self.sessions) {
-            let session =
-                sessions.start(&endpoint.server, &handshake, post.caller.as_deref(), &connection.owner());
-            let session = session.and_then(|id| {
-                HeaderValue::try_from(id)
-                    .map_err(|_| ProtocolError::internal("a session cannot be started now"))
-            });
-            match session {
+            match sessions.start(&endpoint.server, &handshake, caller.as_deref(), &connection.owner()) {
                 Ok(session) => drop(response.headers_mut().insert(SESSION_ID, session)),
                 Err(error) => {
-                    return error_response(StatusCode::INTERNAL_SERVER_ERROR, Some(id), &error).into();
+                    response = error_response(StatusCode::INTERNAL_SERVER_ERROR, Some(id), &error);
                 }
             }
         }
-        response.into()
+        Ok(response.into())
     }
 
     /// Serves a text that is not a single message; in 2025-03-26 it may be a batch.
@@ -183,20 +176,10 @@ impl Legacy {
         malformed: &MalformedMessage,
         post: PostRequest<'_>,
     ) -> StartedResponse {
-        if let Err(name) = post.headers.check_repeated() {
-            return post.headers.repeated_error(name).into_response(malformed.id.as_deref()).into();
-        }
-        if let Err(error) = self.check_named_session(&post) {
-            return error.into_response(malformed.id.as_deref()).into();
-        }
-        if let Some(messages) = jsonrpc::parse_batch(text) {
-            match self.origin(&post) {
-                Ok(origin) if origin.revision == Revision::V2025_03_26 => {
-                    return self.start_batch(endpoint, &messages, &origin, post);
-                }
-                Ok(_) => {}
-                Err(error) => return error.into(),
-            }
+        match self.start_if_batch(endpoint, text, post) {
+            Ok(Some(started)) => return started,
+            Ok(None) => {}
+            Err(error) => return error.into_response(malformed.id.as_deref()).into(),
         }
         // clients of legacy revisions expect the error of a request with status 200
         let is_request = malformed.id.is_some() && malformed.error.code == INVALID_PARAMS;
@@ -204,23 +187,28 @@ impl Legacy {
         error_response(status, malformed.id.as_deref(), &malformed.error).into()
     }
 
-    /// Serves a batch.
-    fn start_batch(
+    /// Serves a batch; `None` if the text is none, or one of another revision.
+    fn start_if_batch(
         &self,
         endpoint: &Arc<Endpoint>,
-        messages: &[&RawValue],
-        origin: &MessageOrigin<'_>,
+        text: &[u8],
         post: PostRequest<'_>,
-    ) -> StartedResponse {
-        let messages = Batch::parse(messages);
+    ) -> Result<Option<StartedResponse>, HttpError> {
+        post.headers.refuse_repeated()?;
+        self.check_named_session(&post)?;
+        let Some(messages) = jsonrpc::parse_batch(text) else { return Ok(None) };
+        let origin = self.origin(&post)?;
+        if origin.revision != Revision::V2025_03_26 {
+            return Ok(None);
+        }
+        let messages = Batch::parse(&messages);
         if let Err(error) = messages.check() {
-            return error_response(StatusCode::BAD_REQUEST, None, &error).into();
+            return Ok(Some(error_response(StatusCode::BAD_REQUEST, None, &error).into()));
         }
-        let accepts = post.connection.accepts();
-        if !accepts.json && !accepts.stream && messages.expects_replies() {
-            return HttpError::not_acceptable().into();
+        if messages.expects_replies() {
+            post.connection.check_acceptable()?;
         }
-        let (client, context) = context(endpoint, origin, &post);
+        let (client, context) = context(endpoint, &origin, &post);
         let PostRequest { connection, permit, .. } = post;
         // the first request takes the permit of the message
         let permits = match messages.limited_requests() {
@@ -248,25 +236,22 @@ impl Legacy {
                 open.handle_notification(message);
             }
         }
-        let started = match started {
-            Ok(started) => started,
-            Err(error) => return error.into(),
-        };
+        let started = started?;
         if origin.has_ended_meanwhile() {
-            return HttpError::unknown_session().into();
+            return Err(HttpError::unknown_session());
         }
         let mut calls = started.calls;
-        if calls.is_empty() {
-            return match started.unreadable {
-                Some(error) => error_response(StatusCode::BAD_REQUEST, None, &error).into(),
-                None if unexpected_response => HttpError::unexpected_response().into(),
-                None => empty_response(StatusCode::ACCEPTED).into(),
-            };
-        }
-        if !calls.is_running() {
-            return calls_response(server, &mut calls, connection).into();
-        }
-        StartedResponse::Pending(HttpResponseFuture::new(endpoint, calls, connection, Some(client)))
+        let response = match started.unreadable {
+            _ if calls.is_running() => {
+                let response = HttpResponseFuture::new(endpoint, calls, connection, Some(client));
+                return Ok(Some(StartedResponse::Pending(response)));
+            }
+            _ if !calls.is_empty() => calls_response(server, &mut calls, connection),
+            Some(error) => error_response(StatusCode::BAD_REQUEST, None, &error),
+            None if unexpected_response => return Err(HttpError::unexpected_response()),
+            None => empty_response(StatusCode::ACCEPTED),
+        };
+        Ok(Some(response.into()))
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
     event_id::{EventId, StreamKind},
     event_log::{EventLogs, KeptEvents, StreamKey},
     event_sender::EventSender,
-    session_table::SessionGuard,
+    session_table::SessionData,
 };
 use crate::{
     core::{
@@ -208,7 +208,7 @@ impl ResumableStream {
 pub(in crate::transport::http) struct OpenStream {
     pub(super) stream: Arc<ResumableStream>,
     /// Absent without a session.
-    pub(super) guard: Option<SessionGuard>,
+    session: Option<Arc<SessionData>>,
     /// Where its events are kept, if they are.
     log: Option<(Arc<EventLogs>, StreamKey)>,
 }
@@ -217,15 +217,15 @@ impl OpenStream {
     /// A new stream, which can be resumed if it has a session and logs.
     pub(super) fn new(
         kind: StreamKind,
-        guard: Option<SessionGuard>,
+        session: Option<Arc<SessionData>>,
         logs: Option<&Arc<EventLogs>>,
         revision: Revision,
     ) -> Self {
-        let log = guard.as_ref().zip(logs).map(|(guard, logs)| (logs.clone(), guard.owner.clone()));
+        let log = session.as_ref().zip(logs).map(|(session, logs)| (logs.clone(), session.owner.clone()));
         let start = log.as_ref().map(|(logs, _)| logs.new_id(kind));
         let stream = Arc::new(ResumableStream::new(start, revision));
         let log = log.zip(start).map(|((logs, owner), start)| (logs, (owner, start.stream)));
-        Self { stream, guard, log }
+        Self { stream, session, log }
     }
 
     pub(super) fn is_resumable(&self) -> bool {
@@ -234,8 +234,8 @@ impl OpenStream {
 
     /// Allows clients to resume the stream until it [ends](Self::end), and after that as long as its events are kept.
     pub(super) fn register(&self) {
-        if let (Some((logs, key)), Some(guard)) = (&self.log, &self.guard) {
-            logs.lock().add(key, guard.uid, self.stream.clone());
+        if let (Some((logs, key)), Some(session)) = (&self.log, &self.session) {
+            logs.lock().add(key, session.uid, self.stream.clone());
         }
     }
 
@@ -299,8 +299,8 @@ impl OpenStream {
             let served =
                 async { tokio::join!(open.run_calls(&endpoint, calls, &outbound, &owner), messages) };
             let session_ended = async {
-                match &open.guard {
-                    Some(guard) => guard.data.ended.cancelled().await,
+                match &open.session {
+                    Some(session) => session.ended.cancelled().await,
                     None => std::future::pending().await,
                 }
             };

@@ -16,11 +16,14 @@ use crate::core::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// The data of one session, which its streams share.
+/// The data of one session. Its open streams hold it, and as long as one does the session is not evicted.
 pub(crate) struct SessionData {
+    pub(super) uid: SessionUid,
+    /// The owner whose share of the table and of the logs the session uses.
+    pub(super) owner: Owner,
     /// The changes that it is notified of.
     filter: Arc<Filter>,
-    /// Fires when the session ends or the server stops.
+    /// Fires when the session ends.
     pub(crate) ended: CancellationToken,
     /// Its standalone stream, if that is open.
     pub(super) standalone: Mutex<Option<StandaloneStream>>,
@@ -34,58 +37,66 @@ pub(crate) struct SessionTable {
 
 struct TableState {
     sessions: HashMap<SessionUid, SessionEntry>,
-    /// Sessions without open streams by owner, the one that has been idle for longest first.
-    idle: BTreeMap<(Owner, u64), SessionUid>,
+    /// Sessions by owner and when they were used last.
+    by_use: BTreeMap<(Owner, u64), SessionUid>,
     clock: u64,
     count: Usage,
     ended: bool,
 }
 
 struct SessionEntry {
-    owner: Owner,
     data: Arc<SessionData>,
     /// The minimum level of its log messages.
     level: Option<LogLevel>,
-    /// Open streams.
-    open_streams: usize,
-    /// Its key in `idle`, if no stream is open.
-    idle_since: u64,
+    /// When it was used last, as in the key of `by_use`.
+    used: u64,
+}
+
+impl SessionEntry {
+    /// Whether no stream is open.
+    fn is_idle(&self) -> bool {
+        Arc::strong_count(&self.data) == 1
+    }
 }
 
 impl TableState {
-    /// A session's entry, which is added if necessary; `None` if the table, or the owner's share of it, is full of
-    /// sessions with open streams.
+    /// A session's entry, which is used by that, and added if necessary; `None` if the table, or the owner's share of it, is
+    /// full of sessions with open streams.
     fn entry(&mut self, uid: &SessionUid, owner: &Owner, hub: &Hub) -> Option<&mut SessionEntry> {
         if self.ended {
             return None;
         }
-        if !self.sessions.contains_key(uid) {
+        self.clock += 1;
+        if let Some(entry) = self.sessions.get(uid) {
+            self.by_use.remove(&(entry.data.owner.clone(), entry.used));
+        } else {
             while !self.count.fits_share(owner, 1) {
                 self.evict_of(&owner.clone(), None)?;
             }
             while !self.count.fits(1) {
                 self.evict_any()?;
             }
-            self.clock += 1;
             let lists: ListChanges = ItemList::ALL.iter().copied().filter(|list| list.is_legacy()).collect();
             let data = Arc::new(SessionData {
+                uid: *uid,
+                owner: owner.clone(),
                 filter: hub.filter(lists, owner),
                 ended: CancellationToken::default(),
                 standalone: Mutex::default(),
             });
-            self.idle.insert((owner.clone(), self.clock), *uid);
             self.count.add(owner, 1);
-            let (owner, idle_since) = (owner.clone(), self.clock);
-            let entry = SessionEntry { owner, data, level: None, open_streams: 0, idle_since };
-            self.sessions.insert(*uid, entry);
+            self.sessions.insert(*uid, SessionEntry { data, level: None, used: 0 });
         }
-        self.sessions.get_mut(uid)
+        let entry = self.sessions.get_mut(uid)?;
+        entry.used = self.clock;
+        self.by_use.insert((entry.data.owner.clone(), self.clock), *uid);
+        Some(entry)
     }
 
     /// Evicts the session of an owner that has been idle for longest, other than `except`.
     fn evict_of(&mut self, owner: &Owner, except: Option<&SessionUid>) -> Option<()> {
-        let mut own = self.idle.range((owner.clone(), 0)..=(owner.clone(), u64::MAX));
-        let uid = own.find(|(_, uid)| except != Some(uid)).map(|(_, uid)| *uid)?;
+        let mut own = self.by_use.range((owner.clone(), 0)..=(owner.clone(), u64::MAX)).map(|(_, uid)| uid);
+        let uid = *own.find(|uid| except != Some(*uid) && self.is_idle(uid))?;
         self.remove(&uid).map(drop)
     }
 
@@ -95,39 +106,34 @@ impl TableState {
         if self.evict_of(&largest, None).is_some() {
             return Some(());
         }
-        let uid = self.idle.iter().min_by_key(|((_, since), _)| *since).map(|(_, uid)| *uid)?;
+        let idle = self.sessions.iter().filter(|(_, entry)| entry.is_idle());
+        let uid = *idle.min_by_key(|(_, entry)| entry.used)?.0;
         self.remove(&uid).map(drop)
+    }
+
+    fn is_idle(&self, uid: &SessionUid) -> bool {
+        self.sessions.get(uid).is_some_and(SessionEntry::is_idle)
     }
 
     fn remove(&mut self, uid: &SessionUid) -> Option<SessionEntry> {
         let entry = self.sessions.remove(uid)?;
-        self.idle.remove(&(entry.owner.clone(), entry.idle_since));
-        self.count.remove(&entry.owner, 1);
+        self.by_use.remove(&(entry.data.owner.clone(), entry.used));
+        self.count.remove(&entry.data.owner, 1);
         Some(entry)
-    }
-
-    /// Makes an idle session the last to be evicted.
-    fn touch(&mut self, uid: &SessionUid) {
-        self.clock += 1;
-        if let Some(entry) = self.sessions.get_mut(uid).filter(|entry| entry.open_streams == 0) {
-            self.idle.remove(&(entry.owner.clone(), entry.idle_since));
-            entry.idle_since = self.clock;
-            self.idle.insert((entry.owner.clone(), self.clock), *uid);
-        }
     }
 }
 
 impl SessionTable {
     /// A table of at most this many sessions.
-    pub(crate) fn new(sessions: Quota, hub: Hub) -> Arc<Self> {
+    pub(crate) fn new(sessions: Quota, hub: Hub) -> Self {
         let state = TableState {
             sessions: HashMap::new(),
-            idle: BTreeMap::new(),
+            by_use: BTreeMap::new(),
             clock: 0,
             count: Usage::new(sessions),
             ended: false,
         };
-        Arc::new(Self { hub, state: Mutex::new(state) })
+        Self { hub, state: Mutex::new(state) }
     }
 
     fn lock(&self) -> MutexGuard<'_, TableState> {
@@ -135,18 +141,8 @@ impl SessionTable {
     }
 
     /// Opens a stream of a session; `None` if the table, or the owner's share of it, is full of sessions with open streams.
-    pub(crate) fn open_stream(self: &Arc<Self>, uid: SessionUid, owner: &Owner) -> Option<SessionGuard> {
-        let mut guard = self.lock();
-        let state = &mut *guard;
-        let entry = state.entry(&uid, owner, &self.hub)?;
-        let data = entry.data.clone();
-        entry.open_streams += 1;
-        let owner = entry.owner.clone();
-        let since = (entry.open_streams == 1).then_some(entry.idle_since);
-        if let Some(since) = since {
-            state.idle.remove(&(owner.clone(), since));
-        }
-        Some(SessionGuard { table: self.clone(), uid, owner, data })
+    pub(crate) fn open_stream(&self, uid: SessionUid, owner: &Owner) -> Option<Arc<SessionData>> {
+        self.lock().entry(&uid, owner, &self.hub).map(|entry| entry.data.clone())
     }
 
     /// The minimum level of a session's log messages.
@@ -159,7 +155,6 @@ impl SessionTable {
         let mut state = self.lock();
         let Some(entry) = state.entry(uid, owner, &self.hub) else { return false };
         entry.level = Some(level);
-        state.touch(uid);
         true
     }
 
@@ -172,7 +167,7 @@ impl SessionTable {
         check_uri(uri)?;
         let mut state = self.lock();
         let entry = state.entry(uid, owner, &self.hub).ok_or(SubscribeError::NoSession)?;
-        let (filter, owner) = (entry.data.filter.clone(), entry.owner.clone());
+        let (filter, owner) = (entry.data.filter.clone(), entry.data.owner.clone());
         while let Err(error) = filter.subscribe(uri) {
             let evicted = match error {
                 SubscribeError::TooManyBytes(_, Full::Share) => state.evict_of(&owner, Some(uid)),
@@ -184,16 +179,13 @@ impl SessionTable {
             };
             evicted.ok_or(error)?;
         }
-        state.touch(uid);
         Ok(())
     }
 
     /// Ends that subscription.
     pub(crate) fn unsubscribe(&self, uid: &SessionUid, uri: &str) {
-        let mut state = self.lock();
-        if let Some(filter) = state.sessions.get(uid).map(|entry| entry.data.filter.clone()) {
-            filter.unsubscribe(uri);
-            state.touch(uid);
+        if let Some(entry) = self.lock().sessions.get(uid) {
+            entry.data.filter.unsubscribe(uri);
         }
     }
 
@@ -213,7 +205,7 @@ impl SessionTable {
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         let state = self.lock();
-        assert!(state.idle.len() <= state.sessions.len() && state.count.total() == state.sessions.len());
+        assert_eq!([state.by_use.len(), state.count.total()], [state.sessions.len(); 2]);
         state.sessions.len()
     }
 }
@@ -222,40 +214,6 @@ impl SessionData {
     /// The changes that the session is notified of.
     pub(crate) fn filter(&self) -> &Arc<Filter> {
         &self.filter
-    }
-}
-
-/// Held by each open stream of a session, so that the session is not evicted.
-pub(crate) struct SessionGuard {
-    table: Arc<SessionTable>,
-    pub(crate) uid: SessionUid,
-    /// The owner whose share of the table and of the logs the session uses.
-    pub(crate) owner: Owner,
-    pub(crate) data: Arc<SessionData>,
-}
-
-impl SessionGuard {
-    /// The hub that publishes the changes.
-    pub(crate) fn hub(&self) -> &Hub {
-        &self.table.hub
-    }
-}
-
-impl Drop for SessionGuard {
-    fn drop(&mut self) {
-        let mut guard = self.table.lock();
-        let state = &mut *guard;
-        state.clock += 1;
-        // the session may have ended, and its entry may be a new one
-        let Some(entry) = state.sessions.get_mut(&self.uid) else { return };
-        if !Arc::ptr_eq(&entry.data, &self.data) {
-            return;
-        }
-        entry.open_streams -= 1;
-        if entry.open_streams == 0 {
-            entry.idle_since = state.clock;
-            state.idle.insert((entry.owner.clone(), state.clock), self.uid);
-        }
     }
 }
 
@@ -274,7 +232,7 @@ mod tests {
         Owner::local()
     }
 
-    fn table(limit: usize) -> Arc<SessionTable> {
+    fn table(limit: usize) -> SessionTable {
         SessionTable::new(Quota::half(limit), Hub::default())
     }
 
@@ -315,12 +273,12 @@ mod tests {
         let table = table(2);
         let open = table.open_stream([1; 16], &owner()).unwrap();
         table.end(&[1; 16]);
-        assert!(open.data.ended.is_cancelled() && table.len() == 0);
+        assert!(open.ended.is_cancelled() && table.len() == 0);
         let reopened = table.open_stream([1; 16], &owner()).unwrap();
         drop(open);
-        assert!(!reopened.data.ended.is_cancelled() && table.len() == 1);
+        assert!(!reopened.ended.is_cancelled() && table.len() == 1);
         table.refuse_streams();
-        assert!(!reopened.data.ended.is_cancelled() && table.open_stream([2; 16], &owner()).is_none());
+        assert!(!reopened.ended.is_cancelled() && table.open_stream([2; 16], &owner()).is_none());
         drop(reopened);
     }
 

@@ -6,7 +6,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use http::{Response, StatusCode};
+use http::{HeaderValue, Response, StatusCode};
 
 use super::{
     ended_sessions::EndedSessions,
@@ -41,7 +41,7 @@ pub(super) struct Sessions {
     /// The server's requests that wait for responses.
     pub(super) pending: PendingRequests,
     /// The stored state of sessions.
-    pub(super) table: Arc<SessionTable>,
+    pub(super) table: SessionTable,
     /// Those that have ended, where replicas share a store.
     pub(super) ended: Option<EndedSessions>,
     /// Where events are logged; absent if streams cannot be resumed.
@@ -76,13 +76,14 @@ impl Sessions {
         handshake: &Handshake,
         caller: Option<&Principal>,
         owner: &Owner,
-    ) -> Result<String, ProtocolError> {
+    ) -> Result<HeaderValue, ProtocolError> {
         let failed = || ProtocolError::internal("a session cannot be started now");
         let (nonce, now) = (random_bytes().map_err(|_| failed())?, unix_time());
         let Handshake { revision, client } = handshake;
         record_ended(server, self.records.take_ended(now, false));
         let recorded = self.records.start(uid_of(&nonce), *revision, owner, now);
-        self.ids.issue(nonce, recorded, *revision, client, caller, now).ok_or_else(failed)
+        let id = self.ids.issue(nonce, recorded, *revision, client, caller, now);
+        id.and_then(|id| HeaderValue::try_from(id).ok()).ok_or_else(failed)
     }
 
     /// The session that a request names, which is used by that.

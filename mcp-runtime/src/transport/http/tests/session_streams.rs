@@ -132,8 +132,8 @@ async fn event_ids_are_invalid_in_other_sessions() {
     for running in [true, false] {
         assert_eq!(other.resume(&id).await.status(), 400, "{running}");
         assert_eq!(client.resume(&format!("{id}x")).await.status(), 400);
-        assert_eq!(client.resume("c0123456789012345678901.0").await.status(), 400);
-        assert_eq!(client.resume(&format!("c{}.0", "A".repeat(30))).await.status(), 404, "another process");
+        assert_eq!(client.resume("c0123456.0").await.status(), 400);
+        assert_eq!(client.resume("cAAAAAAAA1.0").await.status(), 404, "another process");
         if running {
             gate.permits.add_permits(1);
             while body.next_event().await.is_some() {}
@@ -311,9 +311,26 @@ async fn a_resumed_standalone_stream_sends_the_changes_that_its_client_missed() 
     let mut again = BodyReader::new(client.resume(primed.id.as_deref().unwrap()).await);
     assert_eq!(again.next_event().await.as_ref(), Some(&primed));
     assert_eq!(again.next_event().await.as_ref(), Some(&change));
-    assert!(resumed.next_event().await.is_none(), "the previous response has ended");
     publish_change(&handler);
     assert_ne!(again.next_event().await.unwrap().id, change.id);
+    // clients that have several open them again when they end
+    drop(again);
+    publish_change(&handler);
+    assert_eq!(resumed.next_message().await["method"], "notifications/tools/list_changed");
+}
+
+#[tokio::test]
+async fn a_response_that_its_client_does_not_read_holds_up_no_response_after_it() {
+    let handler = handler(&Gate::new(), server());
+    let client = Client::with_session(&handler, "2025-11-25").await;
+    let _unread = client.get().await;
+    // more than a response may buffer
+    for _ in 0..2_000 {
+        publish_change(&handler);
+        tokio::task::yield_now().await;
+    }
+    let mut read = BodyReader::new(client.get().await);
+    assert_eq!(read.next_message().await["method"], "notifications/tools/list_changed");
 }
 
 #[tokio::test]

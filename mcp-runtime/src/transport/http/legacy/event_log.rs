@@ -49,7 +49,7 @@ pub(super) struct LogTable {
 
 impl EventLogs {
     pub(super) fn new() -> Arc<Self> {
-        // without randomness, there are no sessions either
+        // without randomness, no session can be started either
         let process = random_bytes().unwrap_or_default();
         let table = LogTable { streams: BTreeMap::new(), bytes: Usage::new(Quota::half(MAX_BYTES)) };
         Arc::new(Self { process, last_stream: AtomicU64::new(0), table: Mutex::new(table) })

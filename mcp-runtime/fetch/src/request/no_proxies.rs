@@ -25,6 +25,7 @@ impl Connector {
         &self,
         _target: &Uri,
     ) -> Option<Result<HttpStream, ConnectError>> {
+        let Proxies(()) = self.proxies;
         None
     }
 }

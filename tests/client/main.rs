@@ -24,35 +24,16 @@ mod tls_listener;
 mod typed;
 mod using;
 
-use std::{
-    future::Future,
-    sync::atomic::{AtomicUsize, Ordering},
-    time::Duration,
-};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mcp_runtime::{
     Revision, Server, ServerBuilder,
     client::{Client, ClientBuilder, Error},
     prelude::*,
 };
-use mcp_tests::support::{Act, HttpServer, PATIENCE, play, with_handshake};
+use mcp_tests::support::{Act, HttpServer, PATIENCE, play, until, with_handshake, within};
 use serde_json::Value;
-use tokio::{sync::mpsc::UnboundedSender, time::timeout};
-
-/// The output, unless it takes too long.
-async fn within<F: Future>(future: F) -> F::Output {
-    timeout(PATIENCE, future).await.expect("it took too long")
-}
-
-/// Asks until it holds.
-async fn until(mut holds: impl FnMut() -> bool) {
-    within(async {
-        while !holds() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
-}
+use tokio::sync::mpsc::UnboundedSender;
 
 /// Echoes its argument
 #[mcp_tool(read_only, title = "Echo!")]

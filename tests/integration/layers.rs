@@ -363,43 +363,30 @@ async fn the_result_of_a_layer_is_held_against_the_output_schema() {
     server.call("count", json!({})).await.expect_failure("tool 'count' failed");
 }
 
-fn waiting(entered: &Arc<AtomicUsize>) -> ServerBuilder {
-    struct Dropped(Arc<AtomicUsize>);
-    impl Drop for Dropped {
-        fn drop(&mut self) {
-            self.0.fetch_add(100, Ordering::SeqCst);
-        }
-    }
-    let (entered, in_layer) = (entered.clone(), entered.clone());
+#[tokio::test]
+async fn a_cancelled_call_drops_its_layers_and_its_function() {
+    let (of_layers, of_functions) = (Gate::default(), Gate::default());
+    let (layers, functions) = (of_layers.clone(), of_functions.clone());
     let guard = move |call: LayeredCall, next: Next| {
-        let dropped = Dropped(in_layer.clone());
+        let inside = layers.enter();
         async move {
             let outcome = next.run(&call).await;
-            drop(dropped);
+            inside.finish();
             outcome
         }
     };
     let wait = ToolDef::builder("wait").handler(move |call: ToolCall| {
-        let entered = entered.clone();
+        let functions = functions.clone();
         async move {
-            entered.fetch_add(1, Ordering::SeqCst);
-            let dropped = Dropped(entered);
+            let _inside = functions.enter();
             call.context.cancelled().await;
-            std::future::pending::<()>().await;
-            drop(dropped);
-            ""
+            std::future::pending::<&str>().await
         }
     });
-    mcp_runtime::server!().add(wait).layer(guard)
-}
-
-#[tokio::test]
-async fn a_cancelled_call_drops_its_layers_and_its_function() {
-    let entered = Arc::new(AtomicUsize::new(0));
-    let server = serve(waiting(&entered));
+    let server = serve(mcp_runtime::server!().add(wait).layer(guard));
     let call = server.call("wait", json!({}));
     assert!(tokio::time::timeout(Duration::from_millis(30), call).await.is_err(), "it never ends");
-    assert_eq!(entered.load(Ordering::SeqCst), 201);
+    assert_eq!((of_functions.entered(), of_functions.dropped(), of_layers.dropped()), (1, 1, 1));
 }
 
 #[tokio::test]

@@ -1,6 +1,5 @@
 //! Guarantees for legacy clients over HTTP.
 
-use super::{Count, CountDrop};
 use crate::prelude::*;
 
 /// Returns at once
@@ -11,8 +10,8 @@ fn here() -> &'static str {
 
 /// Reports progress once, and never returns
 #[mcp_tool]
-async fn report_and_hang(ctx: &Context, ended: &Count) -> &'static str {
-    let _ended = CountDrop(ended.clone());
+async fn report_and_hang(ctx: &Context, gate: &Gate) -> &'static str {
+    let _inside = gate.enter();
     ctx.progress(1.0).send();
     std::future::pending().await
 }
@@ -41,8 +40,8 @@ async fn an_unknown_revision_header_is_refused_for_every_method() {
 
 #[tokio::test]
 async fn the_stream_of_a_cancelled_call_cannot_be_resumed() {
-    let ended = Count::default();
-    let builder = mcp_runtime::server!().tool::<report_and_hang>().state(ended.clone());
+    let gate = Gate::default();
+    let builder = mcp_runtime::server!().tool::<report_and_hang>().state(gate.clone());
     let served = HttpServer::start(builder).await;
     let session = HttpRequest::initialize("2025-11-25").send(served.address).await.session();
     let params = json!({ "name": "report_and_hang", "_meta": { "progressToken": 1 } });
@@ -58,7 +57,7 @@ async fn the_stream_of_a_cancelled_call_cannot_be_resumed() {
     }
     let cancel = HttpRequest::notification("notifications/cancelled", &json!({ "requestId": 1 }));
     assert_eq!(cancel.session(&session).send(served.address).await.status, 202);
-    until(|| ended.get() == 1).await;
+    until(|| gate.dropped() == 1).await;
     while let Some(event) = within(events.next_event()).await {
         assert_eq!(event.message(), None, "a cancelled call is not answered");
         last = event.id.or(last);

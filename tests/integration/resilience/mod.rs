@@ -37,29 +37,6 @@ fn with_progress(tool: &str) -> HttpRequest {
     HttpRequest::modern(1, "tools/call", params)
 }
 
-/// Counts something.
-#[derive(Clone, Default)]
-struct Count(Arc<AtomicUsize>);
-
-impl Count {
-    fn add(&self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-
-    fn get(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
-    }
-}
-
-/// Counts when it is dropped.
-struct CountDrop(Count);
-
-impl Drop for CountDrop {
-    fn drop(&mut self) {
-        self.0.add();
-    }
-}
-
 /// Blocks the threads of functions until it is opened.
 #[derive(Clone, Default)]
 struct Gate(Arc<(Mutex<Threads>, Condvar)>);

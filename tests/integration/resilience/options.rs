@@ -10,7 +10,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{Count, CountDrop, modern, with_progress};
+use super::{modern, with_progress};
 use crate::prelude::*;
 
 /// Returns at once
@@ -33,8 +33,8 @@ fn large() -> String {
 
 /// Reports more progress than the socket buffers hold, and may then wait forever
 #[mcp_tool]
-async fn report(wait: Option<bool>, ctx: &Context, ended: &Count) -> &'static str {
-    let _ended = CountDrop(ended.clone());
+async fn report(wait: Option<bool>, ctx: &Context, gate: &Gate) -> &'static str {
+    let _inside = gate.enter();
     let text = "x".repeat(16 << 10);
     for step in 1..=1000_u16 {
         ctx.progress(f64::from(step)).message(&text).send();
@@ -75,8 +75,8 @@ async fn a_server_that_trusts_all_callers_lists_everything() {
 
 #[tokio::test]
 async fn a_client_that_reads_nothing_loses_its_connection() {
-    let ended = Count::default();
-    let builder = mcp_runtime::server!().tool::<report>().state(ended.clone());
+    let gate = Gate::default();
+    let builder = mcp_runtime::server!().tool::<report>().state(gate.clone());
     let served =
         HttpServer::start(builder.limits(|limits| limits.write_timeout(Duration::from_millis(300)))).await;
     let waits =
@@ -84,7 +84,7 @@ async fn a_client_that_reads_nothing_loses_its_connection() {
     let mut socket = TcpStream::connect(served.address).await.expect("a connection");
     socket.write_all(&waits.bytes()).await.expect("write");
     // the call is cancelled with its connection
-    until(|| ended.get() == 1).await;
+    until(|| gate.dropped() == 1).await;
     let mut taken = Vec::new();
     let _closed_or_reset = within(socket.read_to_end(&mut taken)).await;
     assert!(!taken.ends_with(b"0\r\n\r\n"), "all {} bytes have come", taken.len());

@@ -2,7 +2,7 @@
 
 use mcp_runtime::Completion;
 
-use super::{Count, Gate, TestGate, modern, settle};
+use super::{Gate, TestGate, modern, settle};
 use crate::prelude::*;
 
 /// Blocks its thread
@@ -245,16 +245,16 @@ struct Name {
 
 /// Elicits while it holds the only permit
 #[mcp_tool(max_concurrency = 1, timeout = "300ms")]
-async fn ask(ctx: &Context, entered: &Count) -> Result<String, ToolError> {
-    entered.add();
+async fn ask(ctx: &Context, runs: &AtomicUsize) -> Result<String, ToolError> {
+    runs.fetch_add(1, Ordering::SeqCst);
     let Name { name } = ctx.elicit("name", "What is your name?").await?;
     Ok(name)
 }
 
 #[tokio::test]
 async fn the_time_limit_of_a_call_includes_its_wait_for_a_permit() {
-    let entered = Count::default();
-    let server = mcp_runtime::server!().tool::<ask>().state(entered.clone()).build().expect("a server");
+    let runs = Arc::new(AtomicUsize::new(0));
+    let server = mcp_runtime::server!().tool::<ask>().state(runs.clone()).build().expect("a server");
     let mut client = LineConnection::serve(&server, 1 << 16);
     client.reply_to(&initialize(0, "2025-11-25", &json!({ "elicitation": {} }))).await;
     client.send(&notification("notifications/initialized", json!({}))).await;
@@ -266,7 +266,7 @@ async fn the_time_limit_of_a_call_includes_its_wait_for_a_permit() {
     let failed = within(client.message()).await;
     assert_eq!((&failed["id"], &failed["result"]["isError"]), (&json!(2), &json!(true)), "{failed}");
     assert_eq!(text_of(&failed), "tool 'ask' took longer than its limit of 300ms");
-    assert_eq!(entered.get(), 1, "it was never run");
+    assert_eq!(runs.load(Ordering::SeqCst), 1, "it was never run");
     let result = json!({ "action": "accept", "content": { "name": "Ada" } });
     client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result })).await;
     assert_eq!(text_of(&client.message().await), "Ada");

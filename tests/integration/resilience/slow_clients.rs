@@ -1,6 +1,6 @@
 //! Clients that do not read their event stream: the call continues, and its limits still apply.
 
-use super::{Count, CountDrop, modern, with_progress};
+use super::{modern, with_progress};
 use crate::prelude::*;
 
 /// Bytes of one report. All reports together exceed the socket buffers of both sides.
@@ -9,20 +9,21 @@ const REPORTS: u16 = 1500;
 
 /// Reports a lot of progress, and returns
 #[mcp_tool(max_concurrency = 1)]
-async fn report(ctx: &Context, ended: &Count) -> &'static str {
+async fn report(ctx: &Context, gate: &Gate) -> &'static str {
+    let inside = gate.enter();
     let text = "x".repeat(REPORT);
     for step in 1..=REPORTS {
         ctx.progress(f64::from(step)).message(&text).send();
         tokio::task::yield_now().await;
     }
-    ended.add();
+    inside.finish();
     "reported"
 }
 
 /// Reports progress until its time limit
 #[mcp_tool(max_concurrency = 1, timeout = "500ms")]
-async fn report_on(ctx: &Context, ended: &Count) -> &'static str {
-    let _ended = CountDrop(ended.clone());
+async fn report_on(ctx: &Context, gate: &Gate) -> &'static str {
+    let _inside = gate.enter();
     let text = "x".repeat(REPORT);
     for step in 1..=REPORTS {
         ctx.progress(f64::from(step)).message(&text).send();
@@ -31,9 +32,9 @@ async fn report_on(ctx: &Context, ended: &Count) -> &'static str {
     std::future::pending().await
 }
 
-async fn served(ended: &Count) -> HttpServer {
+async fn served(gate: &Gate) -> HttpServer {
     let builder = mcp_runtime::server!().tool::<report>().tool::<report_on>();
-    HttpServer::start(builder.state(ended.clone())).await
+    HttpServer::start(builder.state(gate.clone())).await
 }
 
 /// Calls a tool that reports progress, and reads nothing.
@@ -45,10 +46,10 @@ async fn ignore(served: &HttpServer, tool: &str) -> HttpConnection {
 
 #[tokio::test]
 async fn a_call_finishes_although_its_client_reads_nothing() {
-    let ended = Count::default();
-    let served = served(&ended).await;
+    let gate = Gate::default();
+    let served = served(&gate).await;
     let _unread = ignore(&served, "report").await;
-    until(|| ended.get() == 1).await;
+    until(|| gate.finished() == 1).await;
     // its permit is released
     let reply = within(modern("report").send(served.address)).await;
     assert_eq!(text_of(&reply.json()), "reported");
@@ -56,11 +57,11 @@ async fn a_call_finishes_although_its_client_reads_nothing() {
 
 #[tokio::test]
 async fn the_time_limit_applies_although_the_client_reads_nothing() {
-    let ended = Count::default();
-    let served = served(&ended).await;
+    let gate = Gate::default();
+    let served = served(&gate).await;
     let _unread = ignore(&served, "report_on").await;
-    until(|| ended.get() == 1).await;
+    until(|| gate.dropped() == 1).await;
     let reply = within(modern("report_on").send(served.address)).await.json();
     assert_eq!(text_of(&reply), "tool 'report_on' took longer than its limit of 500ms");
-    assert_eq!(ended.get(), 2, "the second got the place of the first");
+    assert_eq!(gate.dropped(), 2, "the second got the place of the first");
 }

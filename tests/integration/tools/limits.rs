@@ -2,25 +2,11 @@
 
 use std::{pin::pin, task::Poll};
 
-use tokio::sync::{Notify, Semaphore};
-
 use crate::prelude::*;
 
-/// Sets its flag when it is dropped.
-struct Flag(Arc<AtomicBool>);
-
-impl Drop for Flag {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-}
-
-#[derive(Default, Clone)]
-struct Dropped(Arc<AtomicBool>);
-
 #[mcp_tool(timeout = "50ms")]
-async fn slow(dropped: &Dropped) -> String {
-    let _flag = Flag(dropped.0.clone());
+async fn slow(gate: &Gate) -> String {
+    let _inside = gate.enter();
     std::future::pending::<()>().await;
     "never".into()
 }
@@ -44,12 +30,12 @@ struct Release(Mutex<bool>, std::sync::Condvar);
 
 #[tokio::test]
 async fn a_call_over_its_limit_fails_and_is_dropped() {
-    let dropped = Dropped::default();
-    let mut server = serve(mcp_runtime::server!().tool::<slow>().tool::<quick>().state(dropped.clone()));
-    for revision in LEGACY {
+    let gate = Gate::default();
+    let mut server = serve(mcp_runtime::server!().tool::<slow>().tool::<quick>().state(gate.clone()));
+    for (calls, revision) in (1..).zip(LEGACY) {
         let reply = server.call("slow", json!({})).await;
         assert_eq!(failure(&reply), "tool 'slow' took longer than its limit of 50ms");
-        assert!(dropped.0.swap(false, Ordering::SeqCst), "the future is dropped before the reply");
+        assert_eq!(gate.dropped(), calls, "the future is dropped before the reply");
         server.call("quick", json!({})).await.expect_text("in time");
         server = server.legacy(revision);
     }
@@ -65,49 +51,24 @@ async fn a_blocking_call_over_its_limit_is_answered() {
     release.1.notify_all();
 }
 
-/// Holds calls inside their tool, and records the order in which they entered.
-struct Gate {
-    entered: Mutex<Vec<u32>>,
-    running: AtomicUsize,
-    most: AtomicUsize,
-    permits: Semaphore,
-    arrival: Notify,
-}
-
-impl Default for Gate {
-    fn default() -> Self {
-        Self {
-            entered: Mutex::default(),
-            running: AtomicUsize::new(0),
-            most: AtomicUsize::new(0),
-            permits: Semaphore::new(0),
-            arrival: Notify::new(),
-        }
-    }
-}
-
-impl Gate {
-    fn entered(&self) -> Vec<u32> {
-        self.entered.lock().expect("a lock").clone()
-    }
-
-    async fn until(&self, count: usize) {
-        while self.entered().len() < count {
-            self.arrival.notified().await;
-        }
-    }
-}
+/// The calls in the order in which they entered.
+#[derive(Default, Clone)]
+struct Order(Arc<Mutex<Vec<u32>>>);
 
 #[mcp_tool(max_concurrency = 2)]
-async fn narrow(n: u32, gate: &Gate) -> String {
-    gate.entered.lock().expect("a lock").push(n);
-    gate.arrival.notify_one();
-    let now = gate.running.fetch_add(1, Ordering::SeqCst) + 1;
-    gate.most.fetch_max(now, Ordering::SeqCst);
-    let permit = gate.permits.acquire().await.expect("open");
-    permit.forget();
-    gate.running.fetch_sub(1, Ordering::SeqCst);
+async fn narrow(n: u32, gate: &Gate, order: &Order) -> String {
+    order.0.lock().expect("a lock").push(n);
+    let inside = gate.enter();
+    assert!(gate.running() <= 2);
+    gate.wait().await;
+    inside.finish();
     n.to_string()
+}
+
+fn narrow_server() -> (Arc<TestServer>, Gate, impl Fn() -> Vec<u32>) {
+    let (gate, order) = (Gate::default(), Order::default());
+    let builder = mcp_runtime::server!().tool::<narrow>().state(gate.clone()).state(order.clone());
+    (Arc::new(serve(builder)), gate, move || order.0.lock().expect("a lock").clone())
 }
 
 /// Starts a call and runs it as far as possible.
@@ -124,31 +85,28 @@ async fn settle() {
 
 #[tokio::test]
 async fn calls_over_the_limit_wait_in_order() {
-    let gate = Arc::new(Gate::default());
-    let server = Arc::new(serve(mcp_runtime::server!().tool::<narrow>().state(gate.clone())));
+    let (server, gate, order) = narrow_server();
     let mut calls = Vec::new();
     for n in 0..6 {
         calls.push(start(&server, n));
         settle().await;
     }
-    assert_eq!(gate.entered(), [0, 1]);
+    assert_eq!(order(), [0, 1]);
     for done in 1..=4 {
-        gate.permits.add_permits(1);
-        gate.until(2 + done).await;
+        gate.open(1);
+        gate.until_entered(2 + done).await;
     }
-    assert_eq!(gate.entered(), [0, 1, 2, 3, 4, 5], "in the order in which they came");
-    gate.permits.add_permits(2);
+    assert_eq!(order(), [0, 1, 2, 3, 4, 5], "in the order in which they came");
+    gate.open(2);
     for (n, call) in calls.into_iter().enumerate() {
         let reply = call.await.expect("a reply");
         assert_eq!(reply["content"][0]["text"], n.to_string());
     }
-    assert_eq!(gate.most.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]
 async fn a_cancelled_waiter_leaves_the_queue() {
-    let gate = Arc::new(Gate::default());
-    let server = Arc::new(serve(mcp_runtime::server!().tool::<narrow>().state(gate.clone())));
+    let (server, gate, order) = narrow_server();
     let first = start(&server, 0);
     let second = start(&server, 1);
     settle().await;
@@ -158,15 +116,15 @@ async fn a_cancelled_waiter_leaves_the_queue() {
     settle().await;
     waiter.abort();
     assert!(waiter.await.is_err_and(|error| error.is_cancelled()));
-    gate.permits.add_permits(1);
-    gate.until(3).await;
-    assert_eq!(gate.entered(), [0, 1, 3]);
+    gate.open(1);
+    gate.until_entered(3).await;
+    assert_eq!(order(), [0, 1, 3]);
     // a cancelled running call releases its permit as well
     second.abort();
     assert!(second.await.is_err_and(|error| error.is_cancelled()));
     let after = start(&server, 4);
-    gate.until(4).await;
-    gate.permits.add_permits(3);
+    gate.until_entered(4).await;
+    gate.open(3);
     for call in [first, last, after] {
         call.await.expect("a reply");
     }
@@ -192,35 +150,29 @@ async fn a_permit_is_released_however_the_call_ends() {
 }
 
 #[mcp_tool]
-async fn watched(ctx: &Context, seen: &Seen) -> String {
-    let _flag = Flag(seen.dropped.clone());
-    let (ctx, fired) = (ctx.clone(), seen.fired.clone());
+async fn watched(ctx: &Context, gate: &Gate) -> String {
+    let _inside = gate.enter();
+    let (ctx, gate) = (ctx.clone(), gate.clone());
     spawn(async move {
         ctx.cancelled().await;
-        fired.notify_one();
+        gate.open(1);
     });
     std::future::pending::<()>().await;
     String::new()
 }
 
-#[derive(Default)]
-struct Seen {
-    dropped: Arc<AtomicBool>,
-    fired: Arc<Notify>,
-}
-
 #[tokio::test]
 async fn a_cancelled_call_is_dropped_and_its_token_is_cancelled() {
-    let seen = Arc::new(Seen::default());
-    let server = serve(mcp_runtime::server!().tool::<watched>().state(seen.clone()));
+    let gate = Gate::default();
+    let server = serve(mcp_runtime::server!().tool::<watched>().state(gate.clone()));
     {
         let mut call = pin!(server.call("watched", json!({})));
         let polled = std::future::poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx).is_pending())).await;
         assert!(polled, "it is running");
-        assert!(!seen.dropped.load(Ordering::SeqCst));
+        assert_eq!(gate.running(), 1);
     }
-    assert!(seen.dropped.load(Ordering::SeqCst), "the future is dropped at once");
-    within(seen.fired.notified()).await;
+    assert_eq!(gate.dropped(), 1, "the future is dropped at once");
+    within(gate.wait()).await;
 }
 
 #[mcp_tool]

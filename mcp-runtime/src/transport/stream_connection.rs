@@ -261,7 +261,7 @@ impl StreamConnection {
             Turn::Now => match self.scheduler.start_request(request, &mut Vec::new()) {
                 StartedRequest::Ready(reply) => self.scheduler.write(&reply, id, revision, out),
                 StartedRequest::Pending(running) => {
-                    self.scheduler.answer(Calls::single(running, revision), out)
+                    self.scheduler.answer(Calls::single(running, revision), out);
                 }
             },
             Turn::Queue => {

@@ -144,7 +144,9 @@ pub use self::core::context::Context;
 pub use self::core::error::{ResultExt, ToolError};
 pub use self::core::jsonrpc::ProtocolError;
 pub use self::core::protocol::Revision;
-pub use self::core::server::{Error, ErrorKind, Result, Server, ServerBuilder, ServerHandle};
+pub use self::core::server::{
+    Addition, Error, ErrorKind, IntoAddition, Result, Server, ServerBuilder, ServerHandle,
+};
 pub use self::core::tool::output::ToolResult;
 pub use self::core::{client_request, content, tool};
 #[cfg(feature = "events")]

@@ -77,6 +77,6 @@ struct AnnotatedEvent(AnnotatedItem);
 
 impl IntoAddition for AnnotatedEvent {
     fn into_addition(self) -> Addition {
-        Addition(Box::new(move |builder| builder.push_named(self.0)))
+        Addition::of(move |builder| builder.push_named(self.0))
     }
 }

@@ -269,7 +269,7 @@ impl ServerBuilder {
     #[doc(alias("event", "tool_def", "skills"))]
     // rustc shows the next line to those who name a function in it
     pub fn add<A: IntoAddition>(mut self, addition: A /* of a function: `.tool::<name>()` */) -> Self {
-        addition.into_addition().0(&mut self);
+        addition.into_addition().apply(&mut self);
         self
     }
 

@@ -219,8 +219,70 @@ pub trait IntoRuntimeItem {
     fn into_runtime_item(self) -> RuntimeItem;
 }
 
-/// An addition to a builder.
-pub struct Addition(pub(crate) Box<dyn FnOnce(&mut ServerBuilder)>);
+/// What one call of [`ServerBuilder::add`] adds: any number of items, and errors that `build()` reports.
+///
+/// A package that makes items of something, such as a description of an API, gives them to a server by one value:
+///
+/// ```
+/// use mcp_runtime::{Addition, IntoAddition, tool::{ToolCall, ToolDef}};
+///
+/// struct Greetings(&'static [&'static str]);
+///
+/// impl IntoAddition for Greetings {
+///     fn into_addition(self) -> Addition {
+///         if self.0.is_empty() {
+///             return Addition::error("there are no greetings");
+///         }
+///         let tool = |name: &&str| ToolDef::builder(*name).handler(|_: ToolCall| async { "hello" });
+///         self.0.iter().map(tool).fold(Addition::new(), Addition::and)
+///     }
+/// }
+///
+/// # fn main() -> mcp_runtime::Result<()> {
+/// let server = mcp_runtime::server!().add(Greetings(&["hello", "hi"])).build()?;
+/// assert!(mcp_runtime::server!().add(Greetings(&[])).build().is_err());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Default)]
+pub struct Addition(Vec<AddFn>);
+
+type AddFn = Box<dyn FnOnce(&mut ServerBuilder)>;
+
+impl Addition {
+    /// Adds nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds this as well, after what is there.
+    #[must_use]
+    pub fn and(mut self, other: impl IntoAddition) -> Self {
+        self.0.extend(other.into_addition().0);
+        self
+    }
+
+    /// Adds an error: `build()` fails, and reports it with all others.
+    pub fn error(message: impl Into<String>) -> Self {
+        let error = BuildError::new(message.into());
+        Self::of(|builder| builder.errors.push(error))
+    }
+
+    pub(crate) fn of(add: impl FnOnce(&mut ServerBuilder) + 'static) -> Self {
+        Self(vec![Box::new(add)])
+    }
+
+    pub(super) fn apply(self, builder: &mut ServerBuilder) {
+        self.0.into_iter().for_each(|add| add(builder));
+    }
+}
+
+impl IntoAddition for Addition {
+    fn into_addition(self) -> Addition {
+        self
+    }
+}
 
 /// A type that only names a capability.
 #[derive(Clone, Copy)]
@@ -235,15 +297,15 @@ pub(crate) struct Named {
 impl Addition {
     /// A capability, with what it keeps in the options.
     pub(crate) fn option(named: Named, set: impl FnOnce(&mut Options) + 'static) -> Self {
-        Self(Box::new(move |builder| {
+        Self::of(move |builder| {
             set(&mut builder.options);
             builder.open_on_build(named);
-        }))
+        })
     }
 
     pub(crate) fn item(item: impl IntoRuntimeItem) -> Self {
         let item = item.into_runtime_item();
-        Self(Box::new(|builder| builder.push(ItemSource::Runtime(item))))
+        Self::of(|builder| builder.push(ItemSource::Runtime(item)))
     }
 }
 
@@ -253,7 +315,8 @@ impl fmt::Debug for Addition {
     }
 }
 
-/// An item that a program can add to a server before it runs, or a directory of skills.
+/// A value that a program can add to a server before it runs: an item that was made at run time, a directory of skills, or
+/// what a package makes items of; see [`Addition`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be added to a server",
     label = "not a tool, resource or prompt made at run time, nor a `SkillsDir`",
@@ -262,7 +325,7 @@ impl fmt::Debug for Addition {
     note = "for a directory of skills, write `SkillsDir::new(path)` (feature `skills`)"
 )]
 pub trait IntoAddition {
-    #[doc(hidden)]
+    /// What is added.
     fn into_addition(self) -> Addition;
 }
 

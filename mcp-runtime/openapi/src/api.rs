@@ -1,0 +1,145 @@
+//! Sends requests to the API: to the server that the program names, or to routes of the program itself.
+
+use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
+
+use http::{HeaderMap, Method, header};
+use mcp_runtime::{Context, ToolError};
+use mcp_runtime_fetch::{
+    HttpClient, HttpRequest, IdleConnections, LookUp, Network, Proxies, Reach, tls_config,
+};
+use tokio::{sync::Semaphore, time::timeout};
+use url::Url;
+
+use crate::{
+    request::{Request, header_name, header_value},
+    response::Response,
+};
+
+/// How long opening a connection may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What `.headers(..)` was given.
+pub(crate) type HeadersFn = Arc<dyn Fn(Context) -> HeadersFuture + Send + Sync>;
+pub(crate) type HeadersFuture =
+    Pin<Box<dyn Future<Output = Result<Vec<(&'static str, String)>, ToolError>> + Send>>;
+
+/// Where requests go.
+pub(crate) enum Server {
+    Http(Box<HttpClient>, Url),
+    #[cfg(feature = "routes")]
+    Routes(crate::routes::Routes),
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http(_, base) => f.debug_tuple("Http").field(&base.as_str()).finish(),
+            #[cfg(feature = "routes")]
+            Self::Routes(_) => f.write_str("Routes"),
+        }
+    }
+}
+
+impl Server {
+    /// The server at a URL, to which the paths of operations are appended.
+    ///
+    /// # Errors
+    /// It is not the URL of a server, or there is no TLS.
+    pub(crate) fn at(text: &str) -> Result<Self, String> {
+        let base: Url = text.parse().map_err(|_| format!("`{}` is not a URL", text.escape_debug()))?;
+        let is_plain = base.username().is_empty() && base.password().is_none() && base.query().is_none();
+        if !matches!(base.scheme(), "http" | "https") || !is_plain || base.fragment().is_some() {
+            return Err(
+                "the server is not a URL of `http:` or `https:` without credentials and query".to_owned()
+            );
+        }
+        let look_up: LookUp = Arc::new(|name| {
+            let name = name.to_owned();
+            Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
+        });
+        // the program chose the host
+        let network = Network { reach: Reach::Any, look_up, tls: tls_config(&[])?, proxies: Proxies::none() };
+        let client = HttpClient::new(network, CONNECT_TIMEOUT, IdleConnections::default());
+        Ok(Self::Http(Box::new(client), base))
+    }
+}
+
+/// An API, as the handlers of its operations share it.
+pub(crate) struct Api {
+    pub(crate) server: Server,
+    pub(crate) headers: Option<HeadersFn>,
+    pub(crate) permits: Semaphore,
+    /// For a call, from waiting for its turn to the last byte of the response.
+    pub(crate) timeout: Duration,
+    pub(crate) max_response: usize,
+}
+
+impl Api {
+    /// The response to a request.
+    ///
+    /// # Errors
+    /// There is none in time, or it is too large; or the credentials of the call are refused.
+    pub(crate) async fn send(&self, request: Request, context: &Context) -> Result<Response, ToolError> {
+        let late = |_| ToolError::new(format!("the API did not answer within {:?}", self.timeout));
+        timeout(self.timeout, self.exchange(request, context)).await.map_err(late)?
+    }
+
+    async fn exchange(&self, mut request: Request, context: &Context) -> Result<Response, ToolError> {
+        let _permit = self.permits.acquire().await.map_err(ToolError::private)?;
+        if let Some(headers) = &self.headers {
+            for (name, value) in headers(context.clone()).await? {
+                let name = header_name(name)?;
+                if [header::HOST, header::CONTENT_LENGTH, header::TRANSFER_ENCODING].contains(&name) {
+                    return Err(ToolError::private(format!("`.headers(..)` cannot set `{name}`")));
+                }
+                let mut value = header_value(name.as_str(), &value)?;
+                value.set_sensitive(true);
+                request.headers.insert(name, value);
+            }
+        }
+        match &self.server {
+            Server::Http(client, base) => self.send_to(client, base, request).await,
+            #[cfg(feature = "routes")]
+            Server::Routes(routes) => routes.call(request, context, self.max_response).await,
+        }
+    }
+
+    async fn send_to(
+        &self,
+        client: &HttpClient,
+        base: &Url,
+        request: Request,
+    ) -> Result<Response, ToolError> {
+        let Request { method, path, query, headers, body } = request;
+        let mut url = base.clone();
+        let path = format!("{}{path}", base.path().trim_end_matches('/'));
+        url.set_path(&path);
+        url.set_query(Some(query.as_str()).filter(|query| !query.is_empty()));
+        // the arguments are encoded so that this cannot be
+        if url.path() != path || url.origin() != base.origin() {
+            return Err(ToolError::new("the arguments lead to another path"));
+        }
+        let method = Method::from_bytes(method.as_bytes()).map_err(ToolError::private)?;
+        let request = HttpRequest::new(method, url, headers, body);
+        let unreachable = |error| ToolError::new(format!("the API cannot be reached: {error}"));
+        let mut response = client.send(request).await.map_err(unreachable)?;
+        let too_large = || ToolError::new(format!("the API answered more than {} bytes", self.max_response));
+        if response.content_length().is_some_and(|length| length > self.max_response as u64) {
+            return Err(too_large());
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+            if body.len() + chunk.len() > self.max_response {
+                return Err(too_large());
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(Response { status: response.status(), content_type: content_type(response.headers()), body })
+    }
+}
+
+/// The header `Content-Type`; empty without one.
+pub(crate) fn content_type(headers: &HeaderMap) -> String {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    value.unwrap_or_default().to_owned()
+}

@@ -1,0 +1,452 @@
+//! A description with the choices of a program: which operations become tools, which resources, and how they are called.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    future::Future,
+    sync::Arc,
+    time::Duration,
+};
+
+use mcp_runtime::{
+    Addition, Context, Error, IntoAddition, ToolError,
+    resource::{ResourceCall, ResourceDef},
+    tool::{Hints, ToolCall, ToolDef},
+};
+use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
+
+use crate::{
+    api::{Api, HeadersFn, Server},
+    document::{Document, Operation, shown},
+    operation::{Plan, is_json, plan, tool_name},
+    request::{Parameter, Place},
+    route::Route,
+};
+
+/// How many operations become tools unless the program chooses them.
+const MAX_UNCHOSEN: usize = 50;
+/// How many problems and tags an error lists.
+const MAX_LISTED: usize = 20;
+/// Of the text that a model reads, roughly.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// The operations of an HTTP API, to [add](mcp_runtime::ServerBuilder::add) to a server as tools and resources.
+///
+/// ```no_run
+/// use mcp_runtime_openapi::{OpenApi, Route};
+///
+/// # fn main() -> mcp_runtime::Result<()> {
+/// # let text = "";
+/// let shop = OpenApi::parse(text)?
+///     .server("https://api.example.com/v1")
+///     .include(Route::tag("orders"))
+///     .exclude(Route::method("DELETE"))
+///     .resource(Route::get("/orders/{id}"));
+/// let server = mcp_runtime::server!().add(shop).build()?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a description does nothing before it is added to a server"]
+pub struct OpenApi {
+    document: Document,
+    server: Result<Option<Server>, String>,
+    include: Vec<Route>,
+    exclude: Vec<Route>,
+    resources: Vec<Route>,
+    allow_all: bool,
+    renames: BTreeMap<String, String>,
+    scheme: String,
+    headers: Option<HeadersFn>,
+    has_output_schemas: bool,
+    timeout: Duration,
+    max_response: usize,
+    max_concurrency: usize,
+}
+
+impl fmt::Debug for OpenApi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenApi").field("server", &self.server).finish_non_exhaustive()
+    }
+}
+
+impl OpenApi {
+    /// Reads a description in OpenAPI 3.0 or 3.1, in JSON or YAML.
+    ///
+    /// # Errors
+    /// It is not a description, or of another version.
+    pub fn parse(description: impl Into<String>) -> Result<Self, Error> {
+        let failed = |error| Error::other(format!("the OpenAPI description cannot be used: {error}"));
+        Ok(Self {
+            document: Document::parse(description.into()).map_err(failed)?,
+            server: Ok(None),
+            include: Vec::new(),
+            exclude: Vec::new(),
+            resources: Vec::new(),
+            allow_all: false,
+            renames: BTreeMap::new(),
+            scheme: "api".to_owned(),
+            headers: None,
+            has_output_schemas: true,
+            timeout: Duration::from_secs(30),
+            max_response: 1 << 20,
+            max_concurrency: 16,
+        })
+    }
+
+    /// Reads the description of routes that the program has itself; calls go to the routes, in this process, through their
+    /// layers and extractors. `description` is a value that is serialized as one, such as those of `utoipa` and `aide`.
+    ///
+    /// # Errors
+    /// It is not a description, or of another version.
+    #[cfg(feature = "routes")]
+    pub fn routes(routes: axum::Router, description: &impl serde::Serialize) -> Result<Self, Error> {
+        let json = serde_json::to_string(description).map_err(Error::other)?;
+        let server = Ok(Some(Server::Routes(crate::routes::Routes::new(routes))));
+        Ok(Self { server, ..Self::parse(json)? })
+    }
+
+    /// Sets the URL of the API, to which the paths of operations are appended. Requests go to its scheme, host and port, and
+    /// nowhere else: the `servers` of the description are not used.
+    pub fn server(mut self, url: impl AsRef<str>) -> Self {
+        self.server = Server::at(url.as_ref()).map(Some);
+        self
+    }
+
+    /// Adds a rule for operations that become tools; without one, all do, if these are not more than 50.
+    pub fn include(mut self, route: Route) -> Self {
+        self.include.push(route);
+        self
+    }
+
+    /// Adds a rule for operations that are left out, whatever other rules say.
+    pub fn exclude(mut self, route: Route) -> Self {
+        self.exclude.push(route);
+        self
+    }
+
+    /// Makes `GET` operations resources instead of tools; templates, if their paths have parameters.
+    pub fn resource(mut self, route: Route) -> Self {
+        self.resources.push(route);
+        self
+    }
+
+    /// Makes all operations tools, also if these are more than 50.
+    pub fn allow_all(mut self) -> Self {
+        self.allow_all = true;
+        self
+    }
+
+    /// Sets the name of the tool or resource for an operation: its `operationId`, or its method and path, as in
+    /// `GET /orders`.
+    pub fn rename(mut self, operation: impl Into<String>, name: impl Into<String>) -> Self {
+        self.renames.insert(operation.into(), name.into());
+        self
+    }
+
+    /// Sets the scheme of the URIs of resources; `api` by default, for URIs such as `api:///orders/1`.
+    pub fn scheme(mut self, scheme: impl Into<String>) -> Self {
+        self.scheme = scheme.into();
+        self
+    }
+
+    /// Sets the function that returns headers for each request, such as credentials; they replace headers from arguments.
+    ///
+    /// Get them from the [principal](Context::caller) or from [state](Context::state). The access token that a client sent to
+    /// this server is for this server: the protocol forbids to pass it on to another one.
+    ///
+    /// ```
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// use mcp_runtime_openapi::OpenApi;
+    ///
+    /// # let api = OpenApi::parse(r#"{"openapi": "3.1.0", "paths": {}}"#)?;
+    /// struct ApiKey(String);
+    ///
+    /// let api = api.headers(|context| async move {
+    ///     let key = context.state::<ApiKey>().map(|key| key.0.clone()).unwrap_or_default();
+    ///     Ok(vec![("authorization", format!("Bearer {key}"))])
+    /// });
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn headers<F, Fut>(mut self, headers: F) -> Self
+    where
+        F: Fn(Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Vec<(&'static str, String)>, ToolError>> + Send + 'static,
+    {
+        self.headers = Some(Arc::new(move |context| Box::pin(headers(context))));
+        self
+    }
+
+    /// Publishes no schemas of results, for an API that does not keep to its description.
+    pub fn without_output_schemas(mut self) -> Self {
+        self.has_output_schemas = false;
+        self
+    }
+
+    /// Sets how long a call may take; 30 seconds by default.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = limit;
+        self
+    }
+
+    /// Sets the largest response, in bytes; 1 MiB by default.
+    pub fn max_response(mut self, bytes: usize) -> Self {
+        self.max_response = bytes;
+        self
+    }
+
+    /// Sets how many requests are sent at once; 16 by default. Further calls wait.
+    pub fn max_concurrency(mut self, requests: usize) -> Self {
+        self.max_concurrency = requests.clamp(1, Semaphore::MAX_PERMITS);
+        self
+    }
+
+    /// The tools and resources.
+    fn items(mut self) -> Result<Vec<Addition>, String> {
+        let server = std::mem::replace(&mut self.server, Ok(None))?.ok_or_else(|| self.missing_server())?;
+        let (chosen, mut errors) = self.plans();
+        self.check_number(&chosen)?;
+        let api = Arc::new(Api {
+            server,
+            headers: self.headers.clone(),
+            permits: Semaphore::new(self.max_concurrency),
+            timeout: self.timeout,
+            max_response: self.max_response,
+        });
+        let mut items = Vec::new();
+        for (operation, plan) in chosen {
+            if self.is_resource(operation) {
+                match resource(operation, plan, &self.scheme, api.clone()) {
+                    Ok(item) => items.push(item.into_addition()),
+                    Err(error) => errors.push(failed(operation, &error)),
+                }
+            } else {
+                items.push(tool(plan, self.has_output_schemas, api.clone()).into_addition());
+            }
+        }
+        match errors.is_empty() {
+            true => Ok(items),
+            false => Err(listed(&errors, "\n")),
+        }
+    }
+
+    fn missing_server(&self) -> String {
+        let servers: Vec<_> = self.document.servers.iter().map(|url| format!("`{}`", shown(url))).collect();
+        let known = if servers.is_empty() {
+            String::new()
+        } else {
+            format!("; the description has {}", listed(&servers, ", "))
+        };
+        format!("the API has no URL\nwrite `.server(\"https://..\")`{known}")
+    }
+
+    fn is_resource(&self, operation: &Operation) -> bool {
+        self.resources.iter().any(|route| route.matches(operation))
+    }
+
+    /// The chosen operations, and what is wrong with them or with the rules.
+    fn plans(&self) -> (Vec<(&Operation, Plan)>, Vec<String>) {
+        let mut errors = self.unmatched();
+        let mut plans = Vec::new();
+        let mut names: BTreeMap<String, &Operation> = BTreeMap::new();
+        for operation in &self.document.operations {
+            let matches = |routes: &[Route]| routes.iter().any(|route| route.matches(operation));
+            let is_included =
+                self.include.is_empty() || matches(&self.include) || self.is_resource(operation);
+            if !is_included || matches(&self.exclude) {
+                continue;
+            }
+            let keys = [operation.id.clone(), Some(operation.to_string())];
+            let renamed = keys.into_iter().flatten().find_map(|key| self.renames.get(&key));
+            let name = renamed.cloned().unwrap_or_else(|| tool_name(operation));
+            if let Some(other) = names.insert(name.clone(), operation) {
+                errors.push(format!(
+                    "`{}` and `{}` are both named `{}`\nwrite `.rename(\"{}\", \"..\")`",
+                    shown(&other.to_string()),
+                    shown(&operation.to_string()),
+                    shown(&name),
+                    shown(operation.id.as_ref().unwrap_or(&operation.to_string())),
+                ));
+            }
+            match plan(&self.document, operation, name) {
+                Ok(plan) => plans.push((operation, plan)),
+                Err(error) => errors.push(failed(operation, &error)),
+            }
+        }
+        (plans, errors)
+    }
+
+    /// Errors of rules and names that no operation matches.
+    fn unmatched(&self) -> Vec<String> {
+        let operations = &self.document.operations;
+        let routes = [("include", &self.include), ("exclude", &self.exclude), ("resource", &self.resources)];
+        let rules =
+            routes.into_iter().flat_map(|(method, routes)| routes.iter().map(move |route| (method, route)));
+        let unmatched =
+            rules.filter(|(_, route)| !operations.iter().any(|operation| route.matches(operation)));
+        let rules = unmatched
+            .map(|(method, route)| format!("`.{method}({route})` matches no operation{}", self.hint(route)));
+        let is_known = |name: &String| {
+            operations
+                .iter()
+                .any(|operation| operation.id.as_ref() == Some(name) || operation.to_string() == *name)
+        };
+        let renames = self.renames.keys().filter(|name| !is_known(name));
+        rules
+            .chain(renames.map(|name| format!("`.rename(\"{}\", ..)` names no operation", shown(name))))
+            .collect()
+    }
+
+    fn hint(&self, route: &Route) -> String {
+        if !route.is_tag() {
+            return String::new();
+        }
+        let tags: BTreeSet<&str> = self
+            .document
+            .operations
+            .iter()
+            .flat_map(|operation| &operation.tags)
+            .map(String::as_str)
+            .collect();
+        let tags: Vec<_> = tags.into_iter().map(|tag| format!("`{}`", shown(tag))).collect();
+        format!("\nthe tags are {}", listed(&tags, ", "))
+    }
+
+    /// Refuses hundreds of tools that nobody chose.
+    fn check_number(&self, plans: &[(&Operation, Plan)]) -> Result<(), String> {
+        let tools: Vec<_> = plans.iter().filter(|(operation, _)| !self.is_resource(operation)).collect();
+        if tools.len() <= MAX_UNCHOSEN || !self.include.is_empty() || self.allow_all {
+            return Ok(());
+        }
+        let mut by_tag: BTreeMap<&str, usize> = BTreeMap::new();
+        for (operation, _) in &tools {
+            let tags = operation.tags.iter().map(String::as_str);
+            tags.chain(operation.tags.is_empty().then_some(""))
+                .for_each(|tag| *by_tag.entry(tag).or_default() += 1);
+        }
+        let mut by_tag: Vec<_> = by_tag.into_iter().collect();
+        by_tag.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let tags = by_tag.into_iter().map(|(tag, count)| match tag {
+            "" => format!("without a tag: {count}"),
+            tag => format!("`{}`: {count}", shown(tag)),
+        });
+        let bytes = |schema: &Value| schema.to_string().len();
+        let size = tools.iter().map(|(_, Plan { name, title, description, input, output, .. })| {
+            let texts = name.len() + title.as_ref().map_or(0, String::len) + description.len();
+            texts + bytes(input) + output.as_ref().map_or(0, bytes)
+        });
+        Err(format!(
+            "the description has {} operations, which a model reads with about {} tokens\n{}\n\
+             choose some with `.include(Route::tag(\"..\"))`, or write `.allow_all()`",
+            tools.len(),
+            size.sum::<usize>() / BYTES_PER_TOKEN,
+            listed(&tags.collect::<Vec<_>>(), ", "),
+        ))
+    }
+}
+
+impl IntoAddition for OpenApi {
+    fn into_addition(self) -> Addition {
+        match self.items() {
+            Ok(items) => items.into_iter().fold(Addition::new(), Addition::and),
+            Err(error) => Addition::error(format!("the OpenAPI description cannot be added: {error}")),
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method, self.path)
+    }
+}
+
+fn failed(operation: &Operation, error: &str) -> String {
+    format!("`{}`: {error}", shown(&operation.to_string()))
+}
+
+/// The first of some texts.
+fn listed(texts: &[String], separator: &str) -> String {
+    let more = texts.len().saturating_sub(MAX_LISTED);
+    let shown: Vec<_> = texts.iter().take(MAX_LISTED).map(String::as_str).collect();
+    let end = if more > 0 { format!("{separator}and {more} more") } else { String::new() };
+    format!("{}{end}", shown.join(separator))
+}
+
+fn set_hints(method: &str, hints: &mut Hints) {
+    match method {
+        "GET" => hints.read_only = Some(true),
+        "PUT" => hints.idempotent = Some(true),
+        "DELETE" => (hints.idempotent, hints.destructive) = (Some(true), Some(true)),
+        _ => {}
+    }
+}
+
+fn tool(plan: Plan, has_output_schema: bool, api: Arc<Api>) -> ToolDef {
+    let Plan { name, title, description, input, output, call } = plan;
+    let mut builder = ToolDef::builder(&name).description(description).trusted_input_schema(input);
+    if let Some(title) = title {
+        builder = builder.title(title);
+    }
+    let output = output.filter(|_| has_output_schema);
+    let has_schema = output.is_some();
+    if let Some(output) = output {
+        builder = builder.trusted_output_schema(output);
+    }
+    let (call, uri) = (Arc::new(call), format!("response:{name}"));
+    builder.hints(|hints| set_hints(call.method, hints)).handler(move |tool_call: ToolCall| {
+        let (api, call, uri) = (api.clone(), call.clone(), uri.clone());
+        async move {
+            let none = Map::new();
+            let request = call.request(tool_call.arguments.as_object().unwrap_or(&none))?;
+            api.send(request, &tool_call.context).await?.into_result(has_schema, &uri)
+        }
+    })
+}
+
+/// A resource, whose variables are the parameters of the path and of the query.
+fn resource(operation: &Operation, plan: Plan, scheme: &str, api: Arc<Api>) -> Result<ResourceDef, String> {
+    let Plan { name, title, description, input, mut call, .. } = plan;
+    if operation.method != "GET" {
+        return Err("it is not a `GET`, so it cannot be a resource".to_owned());
+    }
+    let is_required = |parameter: &Parameter| {
+        let required = input.get("required").and_then(Value::as_array);
+        required.is_some_and(|names| names.iter().any(|name| *name == parameter.argument))
+    };
+    if call.parameters.iter().any(|parameter| parameter.place != Place::Path && is_required(parameter)) {
+        return Err("it has a required parameter outside of its path, so it cannot be a resource".to_owned());
+    }
+    for parameter in &mut call.parameters {
+        // variables of templates have fewer characters
+        parameter.argument = parameter.argument.replace('-', "_").trim_start_matches('.').to_owned();
+    }
+    let names = |place: Place| {
+        let parameters = call.parameters.iter().filter(move |parameter| parameter.place == place);
+        parameters.map(|parameter| parameter.argument.clone()).collect::<Vec<_>>()
+    };
+    let (variables, query) = ([names(Place::Path), names(Place::Query)].concat(), names(Place::Query));
+    let path = call.path_with(|parameter| Ok(format!("{{{}}}", parameter.argument)));
+    let path = path.map_err(|error| error.to_string())?;
+    let query = if query.is_empty() { String::new() } else { format!("{{?{}}}", query.join(",")) };
+    let mut builder =
+        ResourceDef::builder(format!("{scheme}://{path}{query}")).name(name).description(description);
+    if let Some(title) = title {
+        builder = builder.title(title);
+    }
+    if is_json(call.accept.split(',').next().unwrap_or_default()) {
+        builder = builder.mime("application/json");
+    }
+    let (call, variables) = (Arc::new(call), Arc::new(variables));
+    Ok(builder.handler(move |read: ResourceCall| {
+        let (api, call, variables) = (api.clone(), call.clone(), variables.clone());
+        async move {
+            let mut arguments = Map::new();
+            for name in variables.iter() {
+                let value: Option<String> = read.variable(name)?;
+                arguments.extend(value.map(|value| (name.clone(), value.into())));
+            }
+            api.send(call.request(&arguments)?, &read.context).await?.into_contents()
+        }
+    }))
+}

@@ -1,0 +1,602 @@
+//! One operation as an item of a server: its name, the schema of its arguments, where each of them goes in a request, and
+//! the schema of its results.
+
+use std::collections::BTreeMap;
+
+use http::HeaderName;
+use serde::Deserialize;
+use serde_json::{Map, Value, json, value::RawValue};
+
+use crate::{
+    document::{Document, Operation, shown},
+    request::{
+        Body, BodyArguments, BodyFormat, Call, Field, Parameter, Place, Serialization, Style, UrlPath,
+    },
+    schema::{Direction, parsed, translate},
+};
+
+/// The longest name of a tool or an argument that all clients accept.
+const MAX_NAME: usize = 64;
+/// The largest schema of results, in bytes of JSON, of which all is published.
+const MAX_OUTPUT_SCHEMA: usize = 16 << 10;
+
+/// An operation that is ready to become a tool or a resource.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) name: String,
+    pub(crate) title: Option<String>,
+    pub(crate) description: String,
+    pub(crate) input: Value,
+    pub(crate) output: Option<Value>,
+    pub(crate) call: Call,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Details<'a> {
+    #[serde(default)]
+    summary: Option<String>,
+    #[serde(default)]
+    description: Option<String>,
+    #[serde(borrow, default)]
+    parameters: Vec<&'a RawValue>,
+    #[serde(borrow, default)]
+    request_body: Option<&'a RawValue>,
+    #[serde(default)]
+    responses: BTreeMap<String, Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DescribedParameter {
+    name: String,
+    #[serde(rename = "in")]
+    place: String,
+    #[serde(default)]
+    description: Option<String>,
+    #[serde(default)]
+    required: bool,
+    #[serde(default)]
+    deprecated: bool,
+    #[serde(default)]
+    style: Option<String>,
+    #[serde(default)]
+    explode: Option<bool>,
+    #[serde(default)]
+    allow_reserved: bool,
+    #[serde(default)]
+    schema: Option<Value>,
+    #[serde(default)]
+    content: BTreeMap<String, Media>,
+}
+
+#[derive(Deserialize)]
+struct DescribedBody {
+    #[serde(default)]
+    description: Option<String>,
+    #[serde(default)]
+    required: bool,
+    #[serde(default)]
+    content: BTreeMap<String, Media>,
+}
+
+#[derive(Deserialize)]
+struct DescribedResponse {
+    #[serde(default)]
+    content: BTreeMap<String, Media>,
+}
+
+#[derive(Deserialize, Default)]
+struct Media {
+    #[serde(default)]
+    schema: Option<Value>,
+    #[serde(default)]
+    encoding: BTreeMap<String, Encoding>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Encoding {
+    #[serde(default)]
+    content_type: Option<String>,
+    #[serde(default)]
+    style: Option<String>,
+    #[serde(default)]
+    explode: Option<bool>,
+    #[serde(default)]
+    allow_reserved: bool,
+}
+
+/// An argument before it has a name that no other one has.
+struct Argument {
+    wanted: String,
+    place: &'static str,
+    schema: Value,
+    is_required: bool,
+}
+
+/// The name of a tool: the `operationId`, or method and path, in snake case.
+pub(crate) fn tool_name(operation: &Operation) -> String {
+    let text = match &operation.id {
+        Some(id) => id.clone(),
+        None => format!("{} {}", operation.method.to_ascii_lowercase(), operation.path),
+    };
+    let mut name = String::new();
+    let mut before = ' ';
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let is_start = c.is_ascii_uppercase()
+            && (before.is_ascii_lowercase() || before.is_ascii_digit()
+                // the last capital of `HTTPServer` begins a word
+                || (before.is_ascii_uppercase() && rest.peek().is_some_and(char::is_ascii_lowercase)));
+        if (is_start || !c.is_ascii_alphanumeric()) && !name.is_empty() && !name.ends_with('_') {
+            name.push('_');
+        }
+        if c.is_ascii_alphanumeric() {
+            name.push(c.to_ascii_lowercase());
+        }
+        before = c;
+    }
+    name.truncate(MAX_NAME);
+    name.trim_end_matches('_').to_owned()
+}
+
+/// Reads an operation.
+///
+/// # Errors
+/// It cannot be called as it is described.
+pub(crate) fn plan(document: &Document, operation: &Operation, name: String) -> Result<Plan, String> {
+    let details: Details<'_> = document.at(&operation.place)?;
+    let path = UrlPath::parse(&operation.path)?;
+    let described = parameters(document, operation, &details.parameters)?;
+    let mut arguments = Vec::new();
+    let mut parameters = Vec::new();
+    for parameter in described {
+        if let Some(sent) = sent_parameter(&parameter, &path)? {
+            arguments.push(argument_of(document, parameter, sent.place)?);
+            parameters.push(sent);
+        }
+    }
+    for variable in path.variables() {
+        if !parameters.iter().any(|parameter| parameter.place == Place::Path && parameter.name == variable) {
+            return Err(format!("the path has `{{{}}}`, which is not a parameter", shown(variable)));
+        }
+    }
+    let (mut body, of_body) = match details.request_body {
+        Some(body) => request_body(document, document.resolved(body)?)?,
+        None => (None, Vec::new()),
+    };
+    arguments.extend(of_body);
+    let names = free_names(&arguments);
+    let (of_parameters, of_body) = names.split_at(parameters.len());
+    for (parameter, name) in parameters.iter_mut().zip(of_parameters) {
+        parameter.argument.clone_from(name);
+    }
+    if let Some(body) = &mut body {
+        body.name_arguments(of_body);
+    }
+    let input = input_schema(document, arguments, &names)?;
+    let (accept, output) = responses(document, &details.responses)?;
+    let text = [details.description, details.summary.clone()]
+        .into_iter()
+        .flatten()
+        .find(|text| !text.trim().is_empty());
+    Ok(Plan {
+        name,
+        title: details.summary.filter(|summary| !summary.trim().is_empty()),
+        description: text.unwrap_or_else(|| format!("{} {}", operation.method, operation.path)),
+        input,
+        output,
+        call: Call { method: operation.method, path, parameters, body, accept },
+    })
+}
+
+/// The parameters of the path and of the operation, which replace those of the path.
+fn parameters(
+    document: &Document,
+    operation: &Operation,
+    own: &[&RawValue],
+) -> Result<Vec<DescribedParameter>, String> {
+    let mut all: Vec<DescribedParameter> = Vec::new();
+    let shared: Vec<&RawValue> =
+        operation.shared_parameters.iter().map(|place| document.at(place)).collect::<Result<_, _>>()?;
+    for parameter in shared.iter().chain(own) {
+        let parameter: DescribedParameter = document.resolved(parameter)?;
+        all.retain(|other| (&other.name, &other.place) != (&parameter.name, &parameter.place));
+        all.push(parameter);
+    }
+    Ok(all)
+}
+
+/// Headers that are part of the connection or the content, say who calls, or make a server believe that the request was
+/// another one: none of them is an argument.
+fn is_reserved(header: &str) -> bool {
+    const NAMES: [&str; 24] = [
+        "accept",
+        "accept-encoding",
+        "authorization",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "cookie",
+        "expect",
+        "forwarded",
+        "host",
+        "keep-alive",
+        "origin",
+        "referer",
+        "set-cookie",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "via",
+        "x-http-method",
+        "x-http-method-override",
+        "x-method-override",
+        "x-real-ip",
+    ];
+    const BEGINNINGS: [&str; 4] = ["proxy-", "sec-", "x-forwarded-", "x-original-"];
+    let name = header.to_ascii_lowercase();
+    NAMES.contains(&name.as_str()) || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+}
+
+/// How a parameter is sent; `None` for one that is not an argument.
+fn sent_parameter(described: &DescribedParameter, path: &UrlPath) -> Result<Option<Parameter>, String> {
+    let DescribedParameter { name, style, explode, .. } = described;
+    let place = match described.place.as_str() {
+        "path" if !path.variables().any(|variable| variable == name) => return Ok(None),
+        "path" => Place::Path,
+        "query" => Place::Query,
+        "header" if is_reserved(name) => return Ok(None),
+        "header" if HeaderName::try_from(name.as_str()).is_err() => {
+            return Err(format!("`{}` is not the name of a header", shown(name)));
+        }
+        "header" => Place::Header,
+        "cookie" if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) => {
+            return Err(format!("`{}` is not the name of a cookie", shown(name)));
+        }
+        "cookie" => Place::Cookie,
+        other => return Err(format!("a parameter is in `{}`, which is not a place", shown(other))),
+    };
+    let by_default = if matches!(place, Place::Path | Place::Header) { Style::Simple } else { Style::Form };
+    let style = style.as_deref().map_or(Ok(by_default), style_of)?;
+    let serialization = Serialization {
+        style,
+        explode: explode.unwrap_or(style == Style::Form),
+        keeps_reserved: described.allow_reserved,
+        is_json: described.schema.is_none() && described.content.keys().any(|media| is_json(media)),
+    };
+    Ok(Some(Parameter { argument: String::new(), name: name.clone(), place, serialization }))
+}
+
+fn style_of(name: &str) -> Result<Style, String> {
+    Ok(match name {
+        "simple" => Style::Simple,
+        "label" => Style::Label,
+        "matrix" => Style::Matrix,
+        "form" => Style::Form,
+        "spaceDelimited" => Style::Space,
+        "pipeDelimited" => Style::Pipe,
+        "deepObject" => Style::Deep,
+        other => return Err(format!("`{}` is not a style", shown(other))),
+    })
+}
+
+fn argument_of(document: &Document, described: DescribedParameter, place: Place) -> Result<Argument, String> {
+    let DescribedParameter { name, description, required, deprecated, schema, content, .. } = described;
+    let schema = schema.or_else(|| content.into_values().find_map(|media| media.schema));
+    let mut schema = match schema {
+        Some(Value::Object(schema)) => Value::Object(schema),
+        Some(_) => json!({}),
+        None => json!({ "type": "string" }),
+    };
+    if place == Place::Path && description.is_none() && !document.has_type(&schema) {
+        schema = json!({ "type": "string" });
+    }
+    let schema = described_by(schema, description, deprecated);
+    Ok(Argument { wanted: name, place: place.name(), schema, is_required: required || place == Place::Path })
+}
+
+/// A schema with the description of its parameter, which says more than that of its type.
+fn described_by(mut schema: Value, description: Option<String>, deprecated: bool) -> Value {
+    if let Some(schema) = schema.as_object_mut() {
+        schema.extend(
+            description
+                .filter(|text| !text.trim().is_empty())
+                .map(|text| ("description".to_owned(), text.into())),
+        );
+        if deprecated {
+            schema.insert("deprecated".to_owned(), true.into());
+        }
+    }
+    schema
+}
+
+/// How the body is sent, and its arguments.
+fn request_body(
+    document: &Document,
+    described: DescribedBody,
+) -> Result<(Option<Body>, Vec<Argument>), String> {
+    let DescribedBody { description, required, content } = described;
+    let Some((media_type, media)) = content.into_iter().min_by_key(|(media, _)| preference(media)) else {
+        return Ok((None, Vec::new()));
+    };
+    let format = match preference(&media_type) {
+        0 => BodyFormat::Json(if media_type.contains('*') {
+            "application/json".to_owned()
+        } else {
+            media_type
+        }),
+        1 => BodyFormat::Form,
+        2 => BodyFormat::Multipart,
+        3 => BodyFormat::Text(media_type),
+        _ => BodyFormat::Binary(if media_type.contains('*') {
+            "application/octet-stream".to_owned()
+        } else {
+            media_type
+        }),
+    };
+    let whole = |schema, format| {
+        let schema = described_by(schema, description.clone(), false);
+        let argument = Argument { wanted: "body".to_owned(), place: "body", schema, is_required: required };
+        (Some(Body { format, arguments: BodyArguments::Whole(String::new()) }), vec![argument])
+    };
+    let schema = media.schema.filter(Value::is_object).unwrap_or_else(|| json!({}));
+    match &format {
+        BodyFormat::Text(_) => return Ok(whole(json!({ "type": "string" }), format)),
+        BodyFormat::Binary(_) => return Ok(whole(file_schema(None), format)),
+        _ => {}
+    }
+    let resolved = match schema.get("$ref").and_then(Value::as_str) {
+        Some(reference) => parsed(document.resolve(reference)?.1)?,
+        None => schema.clone(),
+    };
+    let Some(members) = members(&resolved, required || !matches!(format, BodyFormat::Json(_))) else {
+        return Ok(whole(schema, format));
+    };
+    let names_required: Vec<&str> = resolved
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let (mut fields, mut arguments) = (Vec::new(), Vec::new());
+    for (name, schema) in members {
+        let encoding = media.encoding.get(name);
+        let is_file = format == BodyFormat::Multipart && document.is_file(schema);
+        let style =
+            encoding.and_then(|encoding| encoding.style.as_deref()).map_or(Ok(Style::Form), style_of)?;
+        let serialization = Serialization {
+            style,
+            explode: encoding.and_then(|encoding| encoding.explode).unwrap_or(style == Style::Form),
+            keeps_reserved: encoding.is_some_and(|encoding| encoding.allow_reserved),
+            is_json: false,
+        };
+        let content_type = encoding.and_then(|encoding| encoding.content_type.as_deref());
+        fields.push(Field {
+            argument: String::new(),
+            name: name.clone(),
+            serialization,
+            is_file,
+            // the first of several
+            content_type: content_type
+                .and_then(|types| types.split(',').next())
+                .map(|media| media.trim().to_owned()),
+        });
+        let schema = if is_file { document.file_schema(schema) } else { schema.clone() };
+        let is_required = required && names_required.contains(&name.as_str());
+        arguments.push(Argument { wanted: name.clone(), place: "body", schema, is_required });
+    }
+    Ok((Some(Body { format, arguments: BodyArguments::Fields { fields, is_required: required } }), arguments))
+}
+
+/// The members of an object that can be arguments beside others: nothing is said of the object but its members. If it may be
+/// absent, no member is required.
+fn members(schema: &Value, is_required: bool) -> Option<&Map<String, Value>> {
+    const KNOWN: [&str; 12] = [
+        "type",
+        "properties",
+        "required",
+        "title",
+        "description",
+        "example",
+        "examples",
+        "deprecated",
+        "default",
+        "xml",
+        "externalDocs",
+        "additionalProperties",
+    ];
+    let schema = schema.as_object()?;
+    let is_plain =
+        schema.keys().all(|keyword| KNOWN.contains(&keyword.as_str()) || keyword.starts_with("x-"))
+            && schema.get("type").is_none_or(|name| name == "object")
+            && schema.get("additionalProperties").is_none_or(|more| *more == Value::Bool(false));
+    let members = schema.get("properties")?.as_object()?;
+    (is_plain && !members.is_empty() && (is_required || !schema.contains_key("required"))).then_some(members)
+}
+
+/// The schema of bytes.
+fn file_schema(description: Option<&str>) -> Value {
+    let description = description.map(|text| format!("{} ", text.trim_end())).unwrap_or_default();
+    json!({ "type": "string", "contentEncoding": "base64", "description": format!("{description}In base64.") })
+}
+
+impl Document {
+    /// Whether a schema, or what it refers to, has a type.
+    fn has_type(&self, schema: &Value) -> bool {
+        let keywords = ["type", "enum", "const", "allOf", "anyOf", "oneOf"];
+        self.target(schema)
+            .as_object()
+            .is_some_and(|schema| keywords.iter().any(|keyword| schema.contains_key(*keyword)))
+    }
+
+    fn target(&self, schema: &Value) -> Value {
+        let target =
+            schema.get("$ref").and_then(Value::as_str).and_then(|reference| self.resolve(reference).ok());
+        target.and_then(|(_, json)| parsed(json).ok()).unwrap_or_else(|| schema.clone())
+    }
+
+    /// Whether values are the bytes of a file, or a list of files.
+    fn is_file(&self, schema: &Value) -> bool {
+        let schema = self.target(schema);
+        let is_bytes = schema.get("format").is_some_and(|format| format == "binary")
+            || (schema.get("contentMediaType").is_some() && schema.get("contentEncoding").is_none());
+        is_bytes || schema.get("items").is_some_and(|items| self.is_file(items))
+    }
+
+    /// The schema of a file, or of a list of files.
+    fn file_schema(&self, schema: &Value) -> Value {
+        let schema = self.target(schema);
+        let description = schema.get("description").and_then(Value::as_str);
+        match schema.get("items") {
+            Some(items) => {
+                json!({ "type": "array", "items": self.file_schema(items), "description": description.unwrap_or("Files.") })
+            }
+            None => file_schema(description),
+        }
+    }
+}
+
+/// Which media type of a body is sent: the smallest one.
+fn preference(media_type: &str) -> usize {
+    match essence(media_type).as_str() {
+        media if is_json(media) || media == "*/*" => 0,
+        "application/x-www-form-urlencoded" => 1,
+        "multipart/form-data" => 2,
+        media if media.starts_with("text/") => 3,
+        _ => 4,
+    }
+}
+
+/// A media type without parameters.
+pub(crate) fn essence(media_type: &str) -> String {
+    media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+pub(crate) fn is_json(media_type: &str) -> bool {
+    let media_type = essence(media_type);
+    matches!(media_type.as_str(), "application/json" | "application/*" | "text/json")
+        || media_type.ends_with("+json")
+}
+
+/// The names of arguments: clashing ones get their place as a suffix, and characters that some models do not accept are
+/// replaced.
+fn free_names(arguments: &[Argument]) -> Vec<String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    let plain = |text: &str| {
+        if text.len() <= MAX_NAME && text.chars().all(is_plain) && !text.is_empty() {
+            return text.to_owned();
+        }
+        let name: String = text.chars().map(|c| if is_plain(c) { c } else { '_' }).take(MAX_NAME).collect();
+        Some(name.trim_matches('_')).filter(|name| !name.is_empty()).unwrap_or("argument").to_owned()
+    };
+    let wanted: Vec<String> = arguments.iter().map(|argument| plain(&argument.wanted)).collect();
+    let mut names: Vec<String> = Vec::new();
+    for (argument, name) in arguments.iter().zip(&wanted) {
+        let is_shared = wanted.iter().filter(|other| *other == name).count() > 1;
+        let name = if is_shared { format!("{name}_{}", argument.place) } else { name.clone() };
+        let numbered = (2..).map(|number| format!("{name}_{number}"));
+        let is_free = |free: &String| !names.contains(free) && (!is_shared || !wanted.contains(free));
+        let name = std::iter::once(name.clone()).chain(numbered).find(is_free).unwrap_or_default();
+        names.push(name);
+    }
+    names
+}
+
+fn input_schema(document: &Document, arguments: Vec<Argument>, names: &[String]) -> Result<Value, String> {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for (argument, name) in arguments.into_iter().zip(names) {
+        if argument.is_required {
+            required.push(name.clone());
+        }
+        properties.insert(name.clone(), argument.schema);
+    }
+    let schema = json!({ "type": "object", "properties": properties, "required": required });
+    let mut schema = translate(document, Direction::Request, &schema)?;
+    if let Some(schema) = schema.as_object_mut() {
+        // clients expect it
+        schema.entry("properties").or_insert_with(|| json!({}));
+    }
+    Ok(schema)
+}
+
+/// What a request accepts, and the schema of structured results: every response of success must be JSON for one.
+fn responses(
+    document: &Document,
+    responses: &BTreeMap<String, Box<RawValue>>,
+) -> Result<(String, Option<Value>), String> {
+    let mut accepted: Vec<String> = Vec::new();
+    let mut schemas: Vec<Value> = Vec::new();
+    let mut all_are_json = true;
+    for (_, response) in responses.iter().filter(|(status, _)| status.starts_with('2')) {
+        let DescribedResponse { content } = document.resolved(response)?;
+        let json = content.iter().find(|(media, _)| is_json(media)).map(|(_, media)| media.schema.clone());
+        match json.flatten() {
+            Some(schema) if !schemas.contains(&schema) => schemas.push(schema),
+            Some(_) => {}
+            None => all_are_json = false,
+        }
+        for media in content
+            .into_keys()
+            .map(|media| if media == "*/*" { "application/json".to_owned() } else { media })
+        {
+            if !accepted.contains(&media) {
+                accepted.push(media);
+            }
+        }
+    }
+    accepted.sort_by_key(|media| !is_json(media));
+    let accept = match accepted.is_empty() {
+        true => "application/json, */*;q=0.5".to_owned(),
+        false => accepted.join(", "),
+    };
+    let schema = match schemas.len() {
+        _ if !all_are_json => return Ok((accept, None)),
+        0 => return Ok((accept, None)),
+        1 => schemas.swap_remove(0),
+        _ => json!({ "anyOf": schemas }),
+    };
+    let schema = translate(document, Direction::Response, &schema)?;
+    if schema.to_string().len() <= MAX_OUTPUT_SCHEMA {
+        return Ok((accept, Some(schema)));
+    }
+    // of a larger one, no more than what kind of value it is
+    let kind = schema.get("type").map(|kind| json!({ "type": kind }));
+    Ok((accept, kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_tools_are_in_snake_case_and_not_too_long() {
+        let named = |id: Option<&str>, path: &str| {
+            tool_name(&Operation {
+                method: "GET",
+                path: path.to_owned(),
+                id: id.map(str::to_owned),
+                tags: Vec::new(),
+                is_deprecated: false,
+                place: 0..0,
+                shared_parameters: Vec::new(),
+            })
+        };
+        for (id, name) in [
+            ("getOrdersById", "get_orders_by_id"),
+            ("repos/list-for-org", "repos_list_for_org"),
+            ("HTTPServer2Get", "http_server2_get"),
+            ("__x__", "x"),
+            ("a\u{1b}[31mb\r\n", "a_31mb"),
+        ] {
+            assert_eq!(named(Some(id), "/"), name);
+        }
+        assert_eq!(named(None, "/orders/{orderId}.json"), "get_orders_order_id_json");
+        assert_eq!(named(Some(&"x".repeat(100)), "/").len(), 64);
+    }
+}

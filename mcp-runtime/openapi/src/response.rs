@@ -1,0 +1,180 @@
+//! From the response of an API to the result of a tool, and to the contents of a resource.
+
+use http::StatusCode;
+use mcp_runtime::{
+    ToolError, ToolResult,
+    content::{Audio, Embedded, Image, ResourceContents},
+};
+use serde_json::value::RawValue;
+
+use crate::operation::{essence, is_json};
+
+/// The most characters of a failure's body that are shown.
+const MAX_EXCERPT: usize = 1000;
+
+/// A response that was read to its end.
+#[derive(Debug)]
+pub(crate) struct Response {
+    pub(crate) status: StatusCode,
+    /// The header `Content-Type`; empty without one.
+    pub(crate) content_type: String,
+    pub(crate) body: Vec<u8>,
+}
+
+/// The content of a successful response.
+enum Content {
+    None,
+    /// JSON without blanks between its tokens.
+    Json(Box<RawValue>),
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl Response {
+    /// The status, the media type and the content.
+    ///
+    /// # Errors
+    /// The API refused the request, or has failed.
+    fn content(self) -> Result<(StatusCode, String, Content), ToolError> {
+        let Self { status, content_type, body } = self;
+        if !status.is_success() {
+            return Err(ToolError::new(failure(status, &body)));
+        }
+        let media = essence(&content_type);
+        if body.is_empty() {
+            return Ok((status, media, Content::None));
+        }
+        let content = if is_json(&media) {
+            let json = String::from_utf8(body).ok().and_then(|text| RawValue::from_string(text).ok());
+            let json = json.ok_or_else(|| ToolError::new("the API answered with invalid JSON"))?;
+            Content::Json(compact(&json).map_err(ToolError::private)?)
+        } else if is_text(&media) {
+            String::from_utf8(body).map_or_else(|error| Content::Bytes(error.into_bytes()), Content::Text)
+        } else {
+            Content::Bytes(body)
+        };
+        Ok((status, media, content))
+    }
+
+    /// The result of a tool; structured, if that is what its schema says. `uri` names content that is neither text nor
+    /// JSON, an image or sound.
+    ///
+    /// # Errors
+    /// The API refused the request or has failed, or does not answer as it is described.
+    pub(crate) fn into_result(self, has_schema: bool, uri: &str) -> Result<ToolResult, ToolError> {
+        let (status, media, content) = self.content()?;
+        if has_schema && !matches!(content, Content::Json(_)) {
+            let what =
+                if media.is_empty() { "without content".to_owned() } else { format!("with `{media}`") };
+            return Err(ToolError::new(format!("the API answered {what}, and its description says JSON")));
+        }
+        Ok(match content {
+            Content::None => ToolResult::text(status.to_string()),
+            Content::Json(json) => {
+                let result = ToolResult::text(json.get().to_owned());
+                result.structured(&json).map_err(ToolError::private)?
+            }
+            Content::Text(text) if media == "text/plain" => ToolResult::text(text),
+            Content::Text(text) => ToolResult::new([Embedded::text(uri, media, text).into()]),
+            Content::Bytes(bytes) if media.starts_with("image/") => {
+                ToolResult::new([Image::new(bytes, media).into()])
+            }
+            Content::Bytes(bytes) if media.starts_with("audio/") => {
+                ToolResult::new([Audio::new(bytes, media).into()])
+            }
+            Content::Bytes(bytes) => ToolResult::new([Embedded::blob(uri, bytes_type(media), bytes).into()]),
+        })
+    }
+
+    /// The contents of a resource.
+    ///
+    /// # Errors
+    /// There is none, or the API refused the request or has failed.
+    pub(crate) fn into_contents(self) -> Result<ResourceContents, ToolError> {
+        if matches!(self.status, StatusCode::NOT_FOUND | StatusCode::GONE) {
+            return Err(ToolError::not_found());
+        }
+        let (_, media, content) = self.content()?;
+        Ok(match content {
+            Content::None => ResourceContents::text(""),
+            Content::Json(json) => ResourceContents::text(json.get()).mime(media),
+            Content::Text(text) => ResourceContents::text(text).mime(media),
+            Content::Bytes(bytes) => ResourceContents::blob(bytes).mime(bytes_type(media)),
+        })
+    }
+}
+
+/// The media type of bytes that may have come without one.
+fn bytes_type(media: String) -> String {
+    if media.is_empty() { "application/octet-stream".to_owned() } else { media }
+}
+
+fn is_text(media: &str) -> bool {
+    const TEXTS: [&str; 6] = [
+        "application/javascript",
+        "application/x-ndjson",
+        "application/xml",
+        "application/yaml",
+        "application/x-yaml",
+        "image/svg+xml",
+    ];
+    media.starts_with("text/")
+        || media.ends_with("+xml")
+        || media.ends_with("+yaml")
+        || TEXTS.contains(&media)
+}
+
+/// The message of a failure: the status and the beginning of the body, without characters that a terminal obeys.
+fn failure(status: StatusCode, body: &[u8]) -> String {
+    let redirect = if status.is_redirection() { ", and redirects are not followed" } else { "" };
+    let body = String::from_utf8_lossy(body);
+    let shown = body.trim().chars().filter(|c| *c == '\n' || !c.is_control());
+    let excerpt: String = shown.take(MAX_EXCERPT).collect();
+    let separator = if excerpt.is_empty() || status.is_redirection() { "" } else { ": " };
+    let excerpt = if status.is_redirection() { "" } else { &excerpt };
+    format!("the API answered {status}{redirect}{separator}{excerpt}")
+}
+
+/// JSON without blanks between its tokens: numbers stay as they are written.
+fn compact(json: &RawValue) -> serde_json::Result<Box<RawValue>> {
+    let json = json.get();
+    let mut compact = String::with_capacity(json.len());
+    let (mut in_text, mut is_escaped) = (false, false);
+    for c in json.chars() {
+        if !in_text && matches!(c, ' ' | '\n' | '\r' | '\t') {
+            continue;
+        }
+        compact.push(c);
+        match c {
+            '"' if !is_escaped => in_text = !in_text,
+            _ => {}
+        }
+        is_escaped = in_text && c == '\\' && !is_escaped;
+    }
+    RawValue::from_string(compact)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_loses_its_blanks_and_nothing_else() {
+        let json = "{ \"a b\" : [ 1.10,\n 123456789012345678901234567890 ],\t\"c\\\" d\": \"\\\\\" }";
+        let json = RawValue::from_string(json.to_owned()).expect("JSON");
+        assert_eq!(
+            compact(&json).expect("JSON").get(),
+            "{\"a b\":[1.10,123456789012345678901234567890],\"c\\\" d\":\"\\\\\"}"
+        );
+    }
+
+    #[test]
+    fn a_failure_says_its_status_and_how_its_body_begins() {
+        let long = format!("\u{1b}[31mno\n{}", "x".repeat(5000));
+        let text = failure(StatusCode::UNAUTHORIZED, long.as_bytes());
+        assert!(text.starts_with("the API answered 401 Unauthorized: [31mno\nxxx"), "{text}");
+        assert!(text.len() < 1100);
+        let moved = failure(StatusCode::FOUND, b"<a href=http://169.254.169.254>");
+        assert_eq!(moved, "the API answered 302 Found, and redirects are not followed");
+    }
+}

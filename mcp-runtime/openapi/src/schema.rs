@@ -1,0 +1,434 @@
+//! Schemas of a description as JSON Schema 2020-12: what OpenAPI 3.0 has other words for is translated, what no reader of
+//! JSON Schema knows is left out, and so is a keyword whose value is not what 2020-12 says. A reference that is used once is
+//! replaced by what it leads to; the others, and with them all that contain themselves, become `$defs`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::document::{Document, Version};
+
+/// Who writes the values: properties that only the other one writes are left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Request,
+    Response,
+}
+
+/// The value of a keyword.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Flag,
+    Count,
+    Number,
+    /// Any list.
+    List,
+    /// Any value.
+    Any,
+    Names,
+    NamesByName,
+    Schema,
+    Schemas,
+    SchemasByName,
+}
+
+/// The keywords that are published; `type`, `format`, `required` and those of limits are translated.
+const KEYWORDS: [(&str, Kind); 43] = [
+    ("$comment", Kind::Text),
+    ("title", Kind::Text),
+    ("description", Kind::Text),
+    ("deprecated", Kind::Flag),
+    ("examples", Kind::List),
+    ("enum", Kind::List),
+    ("const", Kind::Any),
+    ("format", Kind::Text),
+    ("contentEncoding", Kind::Text),
+    ("contentMediaType", Kind::Text),
+    ("pattern", Kind::Text),
+    ("minLength", Kind::Count),
+    ("maxLength", Kind::Count),
+    ("minimum", Kind::Number),
+    ("maximum", Kind::Number),
+    ("exclusiveMinimum", Kind::Number),
+    ("exclusiveMaximum", Kind::Number),
+    ("multipleOf", Kind::Number),
+    ("minItems", Kind::Count),
+    ("maxItems", Kind::Count),
+    ("uniqueItems", Kind::Flag),
+    ("minContains", Kind::Count),
+    ("maxContains", Kind::Count),
+    ("minProperties", Kind::Count),
+    ("maxProperties", Kind::Count),
+    ("required", Kind::Names),
+    ("dependentRequired", Kind::NamesByName),
+    ("properties", Kind::SchemasByName),
+    ("patternProperties", Kind::SchemasByName),
+    ("dependentSchemas", Kind::SchemasByName),
+    ("additionalProperties", Kind::Schema),
+    ("unevaluatedProperties", Kind::Schema),
+    ("propertyNames", Kind::Schema),
+    ("items", Kind::Schema),
+    ("prefixItems", Kind::Schemas),
+    ("unevaluatedItems", Kind::Schema),
+    ("contains", Kind::Schema),
+    ("allOf", Kind::Schemas),
+    ("anyOf", Kind::Schemas),
+    ("oneOf", Kind::Schemas),
+    ("not", Kind::Schema),
+    ("if", Kind::Schema),
+    ("then", Kind::Schema),
+];
+
+const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
+/// Formats that say how a number is stored, or that a field hides what is typed.
+const FORMATS_OF_OPENAPI: [&str; 6] = ["int32", "int64", "float", "double", "password", "decimal"];
+/// References in deeper schemas are not replaced.
+const MAX_INLINE_DEPTH: usize = 24;
+/// A schema of so many bytes without references replaces each reference to it.
+const SMALL: usize = 160;
+/// The longest default that a description repeats.
+const MAX_DEFAULT: usize = 100;
+
+/// The keyword and its kind, where its value is of that kind.
+fn kind_of(keyword: &str, value: &Value) -> Option<Kind> {
+    let kind =
+        if keyword == "else" { Kind::Schema } else { KEYWORDS.iter().find(|(name, _)| *name == keyword)?.1 };
+    let is_schema = |value: &Value| value.is_object() || value.is_boolean();
+    let is_names = |value: &Value| value.as_array().is_some_and(|names| names.iter().all(Value::is_string));
+    let is_right = match kind {
+        Kind::Text => value.is_string(),
+        Kind::Flag => value.is_boolean(),
+        Kind::Count => value.as_u64().is_some(),
+        Kind::Number => value.as_f64().is_some_and(|number| keyword != "multipleOf" || number > 0.0),
+        Kind::List => value.is_array(),
+        Kind::Any => true,
+        Kind::Names => is_names(value),
+        Kind::NamesByName => value.as_object().is_some_and(|lists| lists.values().all(is_names)),
+        Kind::Schema => is_schema(value),
+        Kind::Schemas => value.as_array().is_some_and(|list| !list.is_empty() && list.iter().all(is_schema)),
+        Kind::SchemasByName => value.is_object(),
+    };
+    is_right.then_some(kind)
+}
+
+/// The schemas right inside of one.
+fn children(schema: &Map<String, Value>) -> impl Iterator<Item = &Value> {
+    schema.iter().flat_map(|(keyword, value)| {
+        let found: Vec<&Value> = match (kind_of(keyword, value), value) {
+            (Some(Kind::Schema), schema) => vec![schema],
+            (Some(Kind::Schemas), Value::Array(list)) => list.iter().collect(),
+            (Some(Kind::SchemasByName), Value::Object(members)) => members.values().collect(),
+            _ => Vec::new(),
+        };
+        found
+    })
+}
+
+/// A schema that others refer to.
+struct Target {
+    schema: Value,
+    uses: usize,
+    /// Its name in `$defs`.
+    name: String,
+    /// Whether it replaces each reference to it.
+    is_small: bool,
+}
+
+/// Translates one schema with all that it refers to.
+struct Translation<'d> {
+    document: &'d Document,
+    direction: Direction,
+    /// By reference: the places of the targets, which several references may lead to.
+    places: BTreeMap<String, usize>,
+    /// By place. Since a cycle is entered from outside of it, one target of each cycle is used more than once.
+    targets: BTreeMap<usize, Target>,
+    /// The places of targets that go into `$defs`.
+    pending: Vec<usize>,
+}
+
+/// A schema of the description as clients see it.
+///
+/// # Errors
+/// A reference leads to nothing or to another document.
+pub(crate) fn translate(document: &Document, direction: Direction, schema: &Value) -> Result<Value, String> {
+    let (places, targets) = (BTreeMap::new(), BTreeMap::new());
+    let mut translation = Translation { document, direction, places, targets, pending: Vec::new() };
+    translation.find_targets(schema)?;
+    // clients need the `type` of the root
+    let only_reference =
+        schema.as_object().filter(|schema| schema.len() == 1).and_then(|schema| schema.get("$ref"));
+    let target = only_reference.and_then(Value::as_str).and_then(|reference| translation.target(reference));
+    let schema = target.map_or_else(|| schema.clone(), |(_, target)| target.schema.clone());
+    let mut root = translation.schema(&schema, 0);
+    let mut defs: Map<String, Value> = Map::new();
+    while let Some(place) = translation.pending.pop() {
+        let Some(Target { schema, name, .. }) = translation.targets.get(&place) else { continue };
+        if !defs.contains_key(name) {
+            let (name, schema) = (name.clone(), schema.clone());
+            defs.insert(name, translation.schema(&schema, 0));
+        }
+    }
+    if let (Value::Object(root), false) = (&mut root, defs.is_empty()) {
+        root.insert("$defs".to_owned(), Value::Object(defs));
+    }
+    Ok(root)
+}
+
+/// The schema that a text of the description is.
+///
+/// # Errors
+/// It is nested too deeply.
+pub(crate) fn parsed(json: &str) -> Result<Value, String> {
+    serde_json::from_str(json).map_err(|error| format!("a schema cannot be read: {error}"))
+}
+
+impl Translation<'_> {
+    /// Finds what a schema refers to, and how often.
+    fn find_targets(&mut self, schema: &Value) -> Result<(), String> {
+        let mut found = Vec::new();
+        references(schema, &mut found);
+        while let Some(reference) = found.pop() {
+            let (place, text) = match self.places.get(&reference) {
+                Some(place) => (*place, ""),
+                None => self.document.resolve(&reference)?,
+            };
+            self.places.insert(reference.clone(), place);
+            if let Some(target) = self.targets.get_mut(&place) {
+                target.uses += 1;
+                continue;
+            }
+            let schema = parsed(text)?;
+            let before = found.len();
+            references(&schema, &mut found);
+            let is_small = found.len() == before && text.len() <= SMALL;
+            let name = self.free_name(&reference);
+            self.targets.insert(place, Target { schema, uses: 1, name, is_small });
+        }
+        Ok(())
+    }
+
+    fn target(&self, reference: &str) -> Option<(usize, &Target)> {
+        let place = *self.places.get(reference)?;
+        Some((place, self.targets.get(&place)?))
+    }
+
+    fn free_name(&self, reference: &str) -> String {
+        let last = reference.rsplit('/').next().unwrap_or_default();
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+        let name: String = last.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+        let is_free = |name: &str| self.targets.values().all(|target| target.name != name);
+        if is_free(&name) {
+            return name;
+        }
+        let numbered = (2..).map(|number| format!("{name}_{number}"));
+        numbered.into_iter().find(|name| is_free(name)).unwrap_or(name)
+    }
+
+    fn schema(&mut self, schema: &Value, depth: usize) -> Value {
+        let Value::Object(schema) = schema else {
+            return schema.as_bool().map_or_else(|| json!({}), Value::Bool);
+        };
+        let mut translated = Map::new();
+        if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+            translated = self.referenced(reference, schema, depth);
+        } else {
+            self.keywords(schema, &mut translated, depth);
+        }
+        if self.document.version == Version::V3_0 && schema.get("nullable") == Some(&Value::Bool(true)) {
+            accept_null(&mut translated);
+        }
+        Value::Object(translated)
+    }
+
+    fn referenced(
+        &mut self,
+        reference: &str,
+        schema: &Map<String, Value>,
+        depth: usize,
+    ) -> Map<String, Value> {
+        let mut beside = Map::new();
+        if self.document.version == Version::V3_1 {
+            let others = schema.iter().filter(|(keyword, _)| *keyword != "$ref");
+            self.keywords(
+                &others.map(|(keyword, value)| (keyword.clone(), value.clone())).collect(),
+                &mut beside,
+                depth,
+            );
+        } else if let Some(text @ Value::String(_)) = schema.get("description") {
+            // 3.0 ignores what is beside a reference, which explains nothing
+            beside.insert("description".to_owned(), text.clone());
+        }
+        let Some((place, target)) = self.target(reference) else { return beside };
+        if depth < MAX_INLINE_DEPTH && (target.uses == 1 || target.is_small) {
+            let inner = target.schema.clone();
+            let inner = self.schema(&inner, depth + 1);
+            match inner {
+                Value::Object(mut inner) if beside.keys().all(is_annotation) => {
+                    inner.extend(beside);
+                    return inner;
+                }
+                inner => beside
+                    .entry("allOf")
+                    .or_insert_with(|| json!([]))
+                    .as_array_mut()
+                    .map(|all| all.push(inner)),
+            };
+            return beside;
+        }
+        beside.insert("$ref".to_owned(), format!("#/$defs/{}", target.name).into());
+        self.pending.push(place);
+        beside
+    }
+
+    /// Translates all keywords but `$ref` and `nullable`.
+    fn keywords(&mut self, schema: &Map<String, Value>, into: &mut Map<String, Value>, depth: usize) {
+        let hidden = self.hidden_properties(schema);
+        for (keyword, value) in schema {
+            let is_for_requests = matches!(keyword.as_str(), "title" | "examples" | "$comment");
+            if is_for_requests && self.direction == Direction::Response {
+                continue;
+            }
+            let Some(kind) = kind_of(keyword, value) else { continue };
+            let translated = match (kind, value) {
+                (Kind::Schema, schema) => self.schema(schema, depth + 1),
+                (Kind::Schemas, Value::Array(list)) => {
+                    list.iter().map(|schema| self.schema(schema, depth + 1)).collect()
+                }
+                (Kind::SchemasByName, Value::Object(members)) => {
+                    let shown =
+                        members.iter().filter(|(name, _)| keyword != "properties" || !hidden.contains(name));
+                    let pairs = shown.map(|(name, schema)| (name.clone(), self.schema(schema, depth + 1)));
+                    Value::Object(pairs.collect())
+                }
+                (Kind::Names, Value::Array(names)) => {
+                    let mut kept: Vec<Value> = Vec::new();
+                    for name in names {
+                        let is_hidden =
+                            name.as_str().is_some_and(|name| hidden.iter().any(|hidden| *hidden == name));
+                        if !is_hidden && !kept.contains(name) {
+                            kept.push(name.clone());
+                        }
+                    }
+                    if kept.is_empty() {
+                        continue;
+                    }
+                    Value::Array(kept)
+                }
+                (_, value) => value.clone(),
+            };
+            into.insert(keyword.clone(), translated);
+        }
+        if let Some(types) = schema.get("type").and_then(types) {
+            into.insert("type".to_owned(), types);
+        }
+        self.translate_words(schema, into);
+    }
+
+    /// The words of OpenAPI, and of 3.0, for what 2020-12 says otherwise.
+    fn translate_words(&self, schema: &Map<String, Value>, into: &mut Map<String, Value>) {
+        for (exclusive, limit) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
+            if schema.get(exclusive) == Some(&Value::Bool(true))
+                && let Some(number) = into.remove(limit)
+            {
+                into.insert(exclusive.to_owned(), number);
+            }
+        }
+        match into.get("format").and_then(Value::as_str) {
+            Some("byte" | "binary" | "base64") => {
+                into.remove("format");
+                into.entry("contentEncoding").or_insert_with(|| "base64".into());
+            }
+            Some(format) if FORMATS_OF_OPENAPI.contains(&format) => {
+                into.remove("format");
+            }
+            _ => {}
+        }
+        if self.direction == Direction::Response {
+            return;
+        }
+        if let Some(example) = schema.get("example") {
+            into.entry("examples").or_insert_with(|| json!([example]));
+        }
+        // not as `default`: the runtime would fill it in, and a change of one member would reset the others
+        if let Some(default) = schema.get("default").filter(|default| !default.is_null()) {
+            let default = default.to_string();
+            if default.len() <= MAX_DEFAULT {
+                let description =
+                    into.get("description").and_then(Value::as_str).unwrap_or_default().trim_end();
+                let separator = match description.chars().last() {
+                    None => "",
+                    Some('.' | '!' | '?') => " ",
+                    Some(_) => ". ",
+                };
+                let text = format!("{description}{separator}Default: {default}");
+                into.insert("description".to_owned(), text.into());
+            }
+        }
+    }
+
+    /// The properties that only the other side writes.
+    fn hidden_properties<'s>(&self, schema: &'s Map<String, Value>) -> Vec<&'s String> {
+        let keyword = match self.direction {
+            Direction::Request => "readOnly",
+            Direction::Response => "writeOnly",
+        };
+        let is_hidden = |schema: &Value| {
+            let target = schema.get("$ref").and_then(Value::as_str).and_then(|name| self.target(name));
+            let keywords = [Some(schema), target.map(|(_, target)| &target.schema)];
+            keywords.into_iter().flatten().any(|schema| schema.get(keyword) == Some(&Value::Bool(true)))
+        };
+        let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+        properties.filter(|(_, schema)| is_hidden(schema)).map(|(name, _)| name).collect()
+    }
+}
+
+/// The references in a schema.
+fn references(schema: &Value, found: &mut Vec<String>) {
+    let Value::Object(schema) = schema else { return };
+    if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+        found.push(reference.to_owned());
+    }
+    children(schema).for_each(|child| references(child, found));
+}
+
+/// The value of `type`, if it names types.
+fn types(value: &Value) -> Option<Value> {
+    match value {
+        Value::String(name) if TYPES.contains(&name.as_str()) => Some(value.clone()),
+        Value::Array(names) => {
+            let mut known: Vec<&Value> = Vec::new();
+            for name in names {
+                if name.as_str().is_some_and(|name| TYPES.contains(&name)) && !known.contains(&name) {
+                    known.push(name);
+                }
+            }
+            (!known.is_empty()).then(|| json!(known))
+        }
+        _ => None,
+    }
+}
+
+/// `nullable` of 3.0.
+fn accept_null(schema: &mut Map<String, Value>) {
+    if let Some(name @ Value::String(_)) = schema.get("type") {
+        let types = json!([name, "null"]);
+        schema.insert("type".to_owned(), types);
+        if let Some(Value::Array(choices)) = schema.get_mut("enum")
+            && !choices.contains(&Value::Null)
+        {
+            choices.push(Value::Null);
+        }
+    } else if !schema.keys().all(is_annotation) && !schema.contains_key("type") {
+        let description = schema.remove("description");
+        let inner = Value::Object(std::mem::take(schema));
+        schema.insert("anyOf".to_owned(), json!([inner, { "type": "null" }]));
+        schema.extend(description.map(|text| ("description".to_owned(), text)));
+    }
+}
+
+/// Whether a keyword accepts every value.
+#[allow(clippy::ptr_arg, reason = "as the keys of maps")]
+fn is_annotation(keyword: &String) -> bool {
+    matches!(keyword.as_str(), "title" | "description" | "deprecated" | "examples" | "$comment")
+}

@@ -205,7 +205,8 @@ impl OpenApi {
     /// The tools and resources.
     fn items(mut self) -> Result<Vec<Addition>, String> {
         let server = std::mem::replace(&mut self.server, Ok(None))?.ok_or_else(|| self.missing_server())?;
-        let (chosen, mut errors) = self.plans();
+        let mut errors = self.unmatched();
+        let chosen = self.chosen(&mut errors);
         self.check_number(&chosen)?;
         let api = Arc::new(Api {
             server,
@@ -215,14 +216,17 @@ impl OpenApi {
             max_response: self.max_response,
         });
         let mut items = Vec::new();
-        for (operation, plan) in chosen {
-            if self.is_resource(operation) {
-                match resource(operation, plan, &self.scheme, api.clone()) {
-                    Ok(item) => items.push(item.into_addition()),
-                    Err(error) => errors.push(failed(operation, &error)),
-                }
-            } else {
-                items.push(tool(plan, self.has_output_schemas, api.clone()).into_addition());
+        for (operation, name) in chosen {
+            let planned = plan(&self.document, operation, name).and_then(|plan| {
+                Ok(if self.is_resource(operation) {
+                    resource(operation, plan, &self.scheme, api.clone())?.into_addition()
+                } else {
+                    tool(plan, self.has_output_schemas, api.clone()).into_addition()
+                })
+            });
+            match planned {
+                Ok(item) => items.push(item),
+                Err(error) => errors.push(format!("`{}`: {error}", shown(&operation.to_string()))),
             }
         }
         match errors.is_empty() {
@@ -245,11 +249,10 @@ impl OpenApi {
         self.resources.iter().any(|route| route.matches(operation))
     }
 
-    /// The chosen operations, and what is wrong with them or with the rules.
-    fn plans(&self) -> (Vec<(&Operation, Plan)>, Vec<String>) {
-        let mut errors = self.unmatched();
-        let mut plans = Vec::new();
-        let mut names: BTreeMap<String, &Operation> = BTreeMap::new();
+    /// The chosen operations and their names.
+    fn chosen(&self, errors: &mut Vec<String>) -> Vec<(&Operation, String)> {
+        let mut by_name: BTreeMap<String, &Operation> = BTreeMap::new();
+        let mut chosen = Vec::new();
         for operation in &self.document.operations {
             let matches = |routes: &[Route]| routes.iter().any(|route| route.matches(operation));
             let is_included =
@@ -260,21 +263,18 @@ impl OpenApi {
             let keys = [operation.id.clone(), Some(operation.to_string())];
             let renamed = keys.into_iter().flatten().find_map(|key| self.renames.get(&key));
             let name = renamed.cloned().unwrap_or_else(|| tool_name(operation));
-            if let Some(other) = names.insert(name.clone(), operation) {
+            if let Some(other) = by_name.insert(name.clone(), operation) {
                 errors.push(format!(
                     "`{}` and `{}` are both named `{}`\nwrite `.rename(\"{}\", \"..\")`",
                     shown(&other.to_string()),
                     shown(&operation.to_string()),
                     shown(&name),
-                    shown(operation.id.as_ref().unwrap_or(&operation.to_string())),
+                    shown(&operation.to_string()),
                 ));
             }
-            match plan(&self.document, operation, name) {
-                Ok(plan) => plans.push((operation, plan)),
-                Err(error) => errors.push(failed(operation, &error)),
-            }
+            chosen.push((operation, name));
         }
-        (plans, errors)
+        chosen
     }
 
     /// Errors of rules and names that no operation matches.
@@ -314,8 +314,8 @@ impl OpenApi {
     }
 
     /// Refuses hundreds of tools that nobody chose.
-    fn check_number(&self, plans: &[(&Operation, Plan)]) -> Result<(), String> {
-        let tools: Vec<_> = plans.iter().filter(|(operation, _)| !self.is_resource(operation)).collect();
+    fn check_number(&self, chosen: &[(&Operation, String)]) -> Result<(), String> {
+        let tools: Vec<_> = chosen.iter().filter(|(operation, _)| !self.is_resource(operation)).collect();
         if tools.len() <= MAX_UNCHOSEN || !self.include.is_empty() || self.allow_all {
             return Ok(());
         }
@@ -331,18 +331,24 @@ impl OpenApi {
             "" => format!("without a tag: {count}"),
             tag => format!("`{}`: {count}", shown(tag)),
         });
-        let bytes = |schema: &Value| schema.to_string().len();
-        let size = tools.iter().map(|(_, Plan { name, title, description, input, output, .. })| {
-            let texts = name.len() + title.as_ref().map_or(0, String::len) + description.len();
-            texts + bytes(input) + output.as_ref().map_or(0, bytes)
-        });
+        let planned =
+            tools.iter().filter_map(|(operation, name)| plan(&self.document, operation, name.clone()).ok());
         Err(format!(
             "the description has {} operations, which a model reads with about {} tokens\n{}\n\
-             choose some with `.include(Route::tag(\"..\"))`, or write `.allow_all()`",
+             choose some with `.include(Route::tag(\"..\"))` or another route, or write `.allow_all()`",
             tools.len(),
-            size.sum::<usize>() / BYTES_PER_TOKEN,
+            planned.map(|plan| plan.size()).sum::<usize>() / BYTES_PER_TOKEN,
             listed(&tags.collect::<Vec<_>>(), ", "),
         ))
+    }
+}
+
+impl Plan {
+    /// The bytes that a model reads of it.
+    fn size(&self) -> usize {
+        let schemas = [Some(&self.input), self.output.as_ref()].into_iter().flatten();
+        let texts = self.name.len() + self.title.as_ref().map_or(0, String::len) + self.description.len();
+        texts + schemas.map(|schema| schema.to_string().len()).sum::<usize>()
     }
 }
 
@@ -359,10 +365,6 @@ impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.method, self.path)
     }
-}
-
-fn failed(operation: &Operation, error: &str) -> String {
-    format!("`{}`: {error}", shown(&operation.to_string()))
 }
 
 /// The first of some texts.

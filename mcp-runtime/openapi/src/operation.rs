@@ -18,7 +18,7 @@ use crate::{
 /// The longest name of a tool or an argument that all clients accept.
 const MAX_NAME: usize = 64;
 /// The largest schema of results, in bytes of JSON, of which all is published.
-const MAX_OUTPUT_SCHEMA: usize = 16 << 10;
+const MAX_OUTPUT_SCHEMA: usize = 8 << 10;
 
 /// An operation that is ready to become a tool or a resource.
 #[derive(Debug)]
@@ -137,8 +137,19 @@ pub(crate) fn tool_name(operation: &Operation) -> String {
         }
         before = c;
     }
-    name.truncate(MAX_NAME);
-    name.trim_end_matches('_').to_owned()
+    shortened(name.trim_end_matches('_'))
+}
+
+/// A name that is not too long: the end of a longer one is replaced by a number that is made of the whole.
+fn shortened(name: &str) -> String {
+    if name.len() <= MAX_NAME {
+        return name.to_owned();
+    }
+    // FNV-1a: a name stays the same when other operations come or go
+    let hash =
+        name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let beginning: String = name.chars().take(MAX_NAME - 7).collect();
+    format!("{}_{:06x}", beginning.trim_end_matches('_'), hash & 0xff_ffff)
 }
 
 /// Reads an operation.
@@ -153,7 +164,7 @@ pub(crate) fn plan(document: &Document, operation: &Operation, name: String) -> 
     let mut parameters = Vec::new();
     for parameter in described {
         if let Some(sent) = sent_parameter(&parameter, &path)? {
-            arguments.push(argument_of(document, parameter, sent.place)?);
+            arguments.push(argument_of(parameter, sent.place));
             parameters.push(sent);
         }
     }
@@ -284,19 +295,16 @@ fn style_of(name: &str) -> Result<Style, String> {
     })
 }
 
-fn argument_of(document: &Document, described: DescribedParameter, place: Place) -> Result<Argument, String> {
+fn argument_of(described: DescribedParameter, place: Place) -> Argument {
     let DescribedParameter { name, description, required, deprecated, schema, content, .. } = described;
     let schema = schema.or_else(|| content.into_values().find_map(|media| media.schema));
-    let mut schema = match schema {
+    let schema = match schema {
         Some(Value::Object(schema)) => Value::Object(schema),
         Some(_) => json!({}),
         None => json!({ "type": "string" }),
     };
-    if place == Place::Path && description.is_none() && !document.has_type(&schema) {
-        schema = json!({ "type": "string" });
-    }
     let schema = described_by(schema, description, deprecated);
-    Ok(Argument { wanted: name, place: place.name(), schema, is_required: required || place == Place::Path })
+    Argument { wanted: name, place: place.name(), schema, is_required: required || place == Place::Path }
 }
 
 /// A schema with the description of its parameter, which says more than that of its type.
@@ -426,14 +434,7 @@ fn file_schema(description: Option<&str>) -> Value {
 }
 
 impl Document {
-    /// Whether a schema, or what it refers to, has a type.
-    fn has_type(&self, schema: &Value) -> bool {
-        let keywords = ["type", "enum", "const", "allOf", "anyOf", "oneOf"];
-        self.target(schema)
-            .as_object()
-            .is_some_and(|schema| keywords.iter().any(|keyword| schema.contains_key(*keyword)))
-    }
-
+    /// The schema that a reference leads to, or the schema itself.
     fn target(&self, schema: &Value) -> Value {
         let target =
             schema.get("$ref").and_then(Value::as_str).and_then(|reference| self.resolve(reference).ok());

@@ -51,7 +51,8 @@ impl MadeItem for ToolDef {
 
     fn add_to(&self, assembly: &mut Assembly<'_>, item: &RegisteredItem) -> Result<(), BuildError> {
         let strict = assembly.rules.options.lists.strict;
-        let entry = ToolEntry::runtime(item.name(), self, item.state.clone(), strict);
+        let is_new = item.gates.get().is_none();
+        let entry = ToolEntry::runtime(item.name(), self, item.state.clone(), strict, is_new);
         let entry = assembly.named(item, entry)?;
         assembly.add_tool(item, entry);
         Ok(())

@@ -167,22 +167,25 @@ impl ToolEntry {
         Self::new(spec, function, state, input, input_validator, output)
     }
 
-    /// The entry of a tool made at run time.
+    /// The entry of a tool made at run time; if it is new, the log says what of its schemas is not enforced.
     pub(crate) fn runtime(
         name: String,
         tool: &ToolDef,
         state: Arc<Extensions>,
         strict: bool,
+        is_new: bool,
     ) -> Result<Self, BuildError> {
         let mut spec = tool.spec.clone();
         spec.item.name = name;
         spec.strict |= strict;
+        // the definition has them, for the next registry
+        let (schema, output) = (spec.input_schema.take(), spec.output_schema.take());
         let error = |text: String| spec.build_error(text);
         if let Some(text) = spec.item.icons.iter().find_map(|icon| icon.validate().err()) {
             return Err(error(text));
         }
         let any = || HandWrittenSchema { schema: json!({"type": "object"}), is_trusted: false };
-        let schema = spec.input_schema.clone().unwrap_or_else(any);
+        let schema = schema.unwrap_or_else(any);
         let properties = schema.schema.get("properties");
         let is_missing = |name: &&String| properties.is_some_and(|known| known.get(name.as_str()).is_none());
         // a misspelt name would leave the value in traces and the audit log
@@ -191,9 +194,9 @@ impl ToolEntry {
                 "the secret `{name}` is not a property of the input schema\nadd it there, or name one that is"
             )));
         }
-        let input = schema.into_input(&spec.item.name).map_err(error)?;
-        let output =
-            spec.output_schema.clone().map(HandWrittenSchema::into_output).transpose().map_err(error)?;
+        let name = &spec.item.name;
+        let input = schema.into_input(name, is_new).map_err(error)?;
+        let output = output.map(|schema| schema.into_output(name, is_new)).transpose().map_err(error)?;
         Self::new(spec, ItemFunction::Runtime(tool.handler.clone()), state, input, None, output)
     }
 
@@ -250,7 +253,7 @@ impl ToolEntry {
         self.spec.item.write_texts(&mut entry, revision);
         self.write_input(entry.key("inputSchema"));
         if let Some(output) = self.output.as_ref().filter(|_| revision >= Revision::V2025_06_18) {
-            let schema = if revision.is_modern() { &output.natural } else { &output.legacy };
+            let schema = output.published(revision.is_modern());
             // `true` accepts any value; the protocol requires an object
             match schema {
                 Value::Bool(true) => entry.raw("outputSchema", "{}"),

@@ -9,6 +9,7 @@ use crate::{
     core::{
         arguments::{AnyArg, ToolInput, has_flatten, schema_of},
         item::ItemDescriptor,
+        visible_text::in_one_line,
     },
     schema::{
         Direction, Validator, accept_aliases, cap_patterns, check_schema, compile_conforming,
@@ -27,11 +28,12 @@ pub(super) struct HandWrittenSchema {
 }
 
 impl HandWrittenSchema {
-    /// The schema that clients see, the one that is enforced, and its validator.
+    /// The schema that clients see, the one that is enforced, and its validator. What of a trusted schema is not enforced is
+    /// logged for a new tool.
     ///
     /// # Errors
     /// It cannot be enforced, or clients cannot use it.
-    fn check(self) -> Result<(Value, Value, Validator), String> {
+    fn check(self, tool: &str, is_new: bool) -> Result<(Value, Value, Validator), String> {
         let Self { mut schema, is_trusted } = self;
         if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
             // clients refuse a whole list for a property whose schema is not an object
@@ -40,7 +42,15 @@ impl HandWrittenSchema {
         if is_trusted {
             check_schema(&schema)
                 .map_err(|error| format!("{error}\nif it is of another dialect, name that in `$schema`"))?;
-            let (mut enforced, _) = enforceable_part(&schema);
+            let (mut enforced, passed_over) = enforceable_part(&schema);
+            if is_new && !passed_over.is_empty() {
+                let shown: Vec<_> = passed_over.iter().take(5).map(ToString::to_string).collect();
+                let count = passed_over.len();
+                tracing::info!(
+                    "tool `{tool}`: {count} keywords of its schema are left to its handler: {}",
+                    in_one_line(&shown.join("; "))
+                );
+            }
             remove_wrong_values(&mut enforced);
             cap_patterns(&mut enforced);
             // a foreign schema may name formats in another sense
@@ -67,7 +77,7 @@ impl HandWrittenSchema {
     ///
     /// # Errors
     /// As [`check`](Self::check).
-    pub(super) fn into_input(mut self, name: &str) -> Result<ToolInput, String> {
+    pub(super) fn into_input(mut self, name: &str, is_new: bool) -> Result<ToolInput, String> {
         if self.schema.get("type") != Some(&Value::from("object")) {
             return Err("an input schema has `\"type\": \"object\"` at its root".to_owned());
         }
@@ -79,7 +89,7 @@ impl HandWrittenSchema {
             schema.insert("properties".to_owned(), json!({}));
         }
         let is_trusted = self.is_trusted;
-        let (published, enforced, validator) = self.check()?;
+        let (published, enforced, validator) = self.check(name, is_new)?;
         let input = ToolInput::from_schema(name.to_owned(), enforced, validator);
         Ok(if is_trusted { input.published_as(published) } else { input })
     }
@@ -88,8 +98,8 @@ impl HandWrittenSchema {
     ///
     /// # Errors
     /// As [`check`](Self::check).
-    pub(super) fn into_output(self) -> Result<OutputSchema, String> {
-        let (published, _, validator) = self.check()?;
+    pub(super) fn into_output(self, name: &str, is_new: bool) -> Result<OutputSchema, String> {
+        let (published, _, validator) = self.check(name, is_new)?;
         Ok(OutputSchema::new(published, validator))
     }
 }
@@ -109,9 +119,9 @@ fn replace_boolean(property: &mut Value) {
 
 /// The schema of structured results.
 pub(crate) struct OutputSchema {
-    pub(super) natural: Value,
-    /// For clients of legacy revisions, which accept only objects.
-    pub(super) legacy: Value,
+    natural: Value,
+    /// For clients of legacy revisions, which accept only objects; `None` if it is the same.
+    legacy: Option<Value>,
     /// Whether structured values are wrapped for legacy clients as well.
     pub(crate) wrap: bool,
     pub(crate) validator: Validator,
@@ -317,7 +327,12 @@ impl OutputSchema {
     /// Of the schema that clients see, and the validator of what is enforced.
     fn new(natural: Value, validator: Validator) -> Self {
         let wrap = natural.get("type") != Some(&Value::from("object"));
-        let legacy = if wrap { wrap_for_legacy(&natural) } else { natural.clone() };
+        let legacy = wrap.then(|| wrap_for_legacy(&natural));
         Self { natural, legacy, wrap, validator }
+    }
+
+    /// The schema that clients see.
+    pub(super) fn published(&self, is_modern: bool) -> &Value {
+        self.legacy.as_ref().filter(|_| !is_modern).unwrap_or(&self.natural)
     }
 }

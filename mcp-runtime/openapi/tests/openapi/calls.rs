@@ -1,0 +1,280 @@
+//! Where arguments go.
+
+use mcp_runtime::serde_json::{Value, json};
+use mcp_runtime_openapi::OpenApi;
+
+use crate::support::{Recorder, one, serve};
+
+fn parameter(place: &str, style: Option<&str>, explode: Option<bool>) -> Value {
+    let mut parameter = json!({ "name": "p", "in": place, "required": true, "schema": {} });
+    if let Some(style) = style {
+        parameter["style"] = style.into();
+    }
+    if let Some(explode) = explode {
+        parameter["explode"] = explode.into();
+    }
+    json!({ "parameters": [parameter] })
+}
+
+#[tokio::test]
+async fn parameters_of_every_place_style_and_type_arrive_as_openapi_says() {
+    let recorder = Recorder::start().await;
+    let text = || json!("a b/ü&=");
+    let list = || json!(["x y", 2, true]);
+    let object = || json!({ "k": "v w", "n": 1 });
+    for (place, style, explode, value, expected) in [
+        ("path", None, None, text(), "/a%20b%2F%C3%BC%26%3D"),
+        ("path", None, None, json!(7), "/7"),
+        ("path", None, None, list(), "/x%20y,2,true"),
+        ("path", None, None, object(), "/k,v%20w,n,1"),
+        ("path", None, Some(true), object(), "/k=v%20w,n=1"),
+        ("path", Some("label"), None, text(), "/.a%20b%2F%C3%BC%26%3D"),
+        ("path", Some("label"), None, list(), "/.x%20y,2,true"),
+        ("path", Some("label"), Some(true), list(), "/.x%20y.2.true"),
+        ("path", Some("label"), Some(true), object(), "/.k=v%20w.n=1"),
+        ("path", Some("matrix"), None, text(), "/;p=a%20b%2F%C3%BC%26%3D"),
+        ("path", Some("matrix"), None, list(), "/;p=x%20y,2,true"),
+        ("path", Some("matrix"), Some(true), list(), "/;p=x%20y;p=2;p=true"),
+        ("path", Some("matrix"), None, object(), "/;p=k,v%20w,n,1"),
+        ("path", Some("matrix"), Some(true), object(), "/;k=v%20w;n=1"),
+        ("query", None, None, text(), "?p=a%20b%2F%C3%BC%26%3D"),
+        ("query", None, None, json!(false), "?p=false"),
+        ("query", None, None, json!(1.5), "?p=1.5"),
+        ("query", None, None, list(), "?p=x%20y&p=2&p=true"),
+        ("query", None, Some(false), list(), "?p=x%20y,2,true"),
+        ("query", None, None, json!([]), ""),
+        ("query", None, None, object(), "?k=v%20w&n=1"),
+        ("query", None, Some(false), object(), "?p=k,v%20w,n,1"),
+        ("query", Some("spaceDelimited"), Some(false), list(), "?p=x%20y%202%20true"),
+        ("query", Some("spaceDelimited"), Some(true), list(), "?p=x%20y&p=2&p=true"),
+        ("query", Some("pipeDelimited"), Some(false), list(), "?p=x%20y%7C2%7Ctrue"),
+        ("query", Some("deepObject"), Some(true), object(), "?p%5Bk%5D=v%20w&p%5Bn%5D=1"),
+        (
+            "query",
+            Some("deepObject"),
+            Some(true),
+            json!({ "a": { "b": [1, 2] } }),
+            "?p%5Ba%5D%5Bb%5D%5B0%5D=1&p%5Ba%5D%5Bb%5D%5B1%5D=2",
+        ),
+        ("header", None, None, json!("a b,c"), "a b,c"),
+        ("header", None, None, list(), "x y,2,true"),
+        ("header", None, None, object(), "k,v w,n,1"),
+        ("header", None, Some(true), object(), "k=v w,n=1"),
+        ("cookie", None, None, text(), "p=a%20b%2F%C3%BC%26%3D"),
+        ("cookie", None, Some(false), list(), "p=x%20y,2,true"),
+        ("cookie", None, Some(true), list(), "p=x%20y; p=2; p=true"),
+        ("cookie", None, Some(false), object(), "p=k,v%20w,n,1"),
+    ] {
+        let path = if place == "path" { "GET /{p}" } else { "GET /" };
+        let server = recorder.serve(&one(path, &parameter(place, style, explode)));
+        server.call("call", json!({ "p": value })).await.expect_ok();
+        let arrived = recorder.last();
+        let what = format!("{place} {style:?} {explode:?} {value}");
+        match place {
+            "path" => assert_eq!(arrived.target, expected, "{what}"),
+            "query" => assert_eq!(arrived.target, format!("/{expected}"), "{what}"),
+            "header" => assert_eq!(arrived.header("p"), Some(expected), "{what}"),
+            _ => assert_eq!(arrived.header("cookie"), Some(expected), "{what}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn reserved_characters_stay_in_a_query_that_allows_them_but_add_no_parameter() {
+    let recorder = Recorder::start().await;
+    let parameters = json!([
+        { "name": "p", "in": "query", "allowReserved": true, "schema": { "type": "string" } },
+        { "name": "filter", "in": "query", "content": { "application/json": { "schema": { "type": "object" } } } },
+    ]);
+    let server = recorder.serve(&one("GET /", &json!({ "parameters": parameters })));
+    server.call("call", json!({ "p": "a:/?@!$'()*,;&q=1#x+[]", "filter": { "a": [1] } })).await.expect_ok();
+    assert_eq!(
+        recorder.last().target,
+        "/?p=a:/?@!$%27()*,;%26q%3D1%23x%2B%5B%5D&filter=%7B%22a%22%3A%5B1%5D%7D"
+    );
+}
+
+fn body(media: &str, schema: &Value, encoding: &Value) -> Value {
+    let mut content = json!({ media: { "schema": schema } });
+    if !encoding.is_null() {
+        content[media]["encoding"] = encoding.clone();
+    }
+    json!({ "requestBody": { "required": true, "content": content } })
+}
+
+#[tokio::test]
+async fn bodies_of_every_kind_are_made_of_arguments() {
+    let recorder = Recorder::start().await;
+    let object = json!({ "type": "object", "properties": {
+        "a": { "type": "string" }, "b": { "type": "array", "items": { "type": "integer" } },
+        "c": { "type": "object", "properties": { "d": { "type": "integer" } } },
+    } });
+    let given = || json!({ "a": "x & y", "b": [1, 2], "c": { "d": 3 } });
+    let text = json!({ "type": "string" });
+    let form = "application/x-www-form-urlencoded";
+    let deep = json!({ "c": { "style": "deepObject", "explode": true }, "b": { "explode": false } });
+    for (media, schema, encoding, arguments, content_type, expected) in [
+        (
+            "application/json",
+            &object,
+            json!(null),
+            given(),
+            "application/json",
+            r#"{"a":"x & y","b":[1,2],"c":{"d":3}}"#,
+        ),
+        ("application/json", &object, json!(null), json!({}), "application/json", "{}"),
+        (
+            "application/vnd.x+json",
+            &text,
+            json!(null),
+            json!({ "body": "x" }),
+            "application/vnd.x+json",
+            r#""x""#,
+        ),
+        (form, &object, json!(null), given(), form, "a=x%20%26%20y&b=1&b=2&c=%7B%22d%22%3A3%7D"),
+        (form, &object, deep, given(), form, "a=x%20%26%20y&b=1,2&c%5Bd%5D=3"),
+        ("text/markdown", &text, json!(null), json!({ "body": "# x" }), "text/markdown", "# x"),
+        ("application/zip", &text, json!(null), json!({ "body": "aGk=" }), "application/zip", "hi"),
+    ] {
+        let server = recorder.serve(&one("POST /", &body(media, schema, &encoding)));
+        server.call("call", arguments).await.expect_ok();
+        let arrived = recorder.last();
+        assert_eq!((arrived.header("content-type"), &*arrived.body), (Some(content_type), expected));
+        assert_eq!(arrived.method, "POST");
+    }
+}
+
+#[tokio::test]
+async fn files_are_parts_of_a_body_and_a_part_cannot_end_the_body() {
+    let recorder = Recorder::start().await;
+    let schema = json!({ "type": "object", "required": ["file"], "properties": {
+        "file": { "type": "string", "format": "binary", "description": "A picture." },
+        "note": { "type": "string" },
+        "more": { "type": "array", "items": { "type": "string", "format": "binary" } },
+        "meta": { "type": "object" },
+    } });
+    let encoding = json!({ "file": { "contentType": "image/png, image/jpeg" } });
+    let server = recorder.serve(&one("POST /", &body("multipart/form-data", &schema, &encoding)));
+    let tools = server.list_tools().await;
+    assert_eq!(
+        tools[0]["inputSchema"]["properties"]["file"],
+        json!({ "type": "string", "contentEncoding": "base64", "description": "A picture. In base64." })
+    );
+    let note = "--mcp-runtime-part-0--\r\n";
+    let arguments = json!({ "file": "aGk=", "note": note, "more": ["YQ==", "Yg=="], "meta": { "k": 1 } });
+    server.call("call", arguments).await.expect_ok();
+    let arrived = recorder.last();
+    assert_eq!(arrived.header("content-type"), Some("multipart/form-data; boundary=mcp-runtime-part-1"));
+    let part = |head: &str, body: &str| {
+        format!("--mcp-runtime-part-1\r\nContent-Disposition: form-data; {head}\r\n\r\n{body}\r\n")
+    };
+    let expected = [
+        part("name=\"file\"; filename=\"file\"\r\nContent-Type: image/png", "hi"),
+        part("name=\"meta\"\r\nContent-Type: application/json", "{\"k\":1}"),
+        part("name=\"more\"; filename=\"more\"\r\nContent-Type: application/octet-stream", "a"),
+        part("name=\"more\"; filename=\"more\"\r\nContent-Type: application/octet-stream", "b"),
+        part("name=\"note\"", note),
+        "--mcp-runtime-part-1--\r\n".to_owned(),
+    ];
+    assert_eq!(arrived.body, expected.concat());
+    server.call("call", json!({ "file": "%%" })).await.expect_failure("`file` is not base64");
+}
+
+#[tokio::test]
+async fn names_that_clash_get_their_place_and_others_stay() {
+    let recorder = Recorder::start().await;
+    let mut operation = body(
+        "application/json",
+        &json!({ "type": "object", "properties": { "id": {}, "name": {}, "filter[x]": {} } }),
+        &json!(null),
+    );
+    operation["parameters"] = json!([
+        { "name": "id", "in": "path", "required": true },
+        { "name": "id", "in": "query" },
+        { "name": "filter[x]", "in": "query" },
+        { "name": "$top", "in": "query" },
+    ]);
+    let server = recorder.serve(&one("PUT /{id}", &operation));
+    let properties = server.list_tools().await[0]["inputSchema"]["properties"].clone();
+    let names: Vec<_> = properties.as_object().expect("properties").keys().cloned().collect();
+    assert_eq!(names, ["filter_x_body", "filter_x_query", "id_body", "id_path", "id_query", "name", "top"]);
+    let arguments = json!({
+        "id_path": "a", "id_query": "b", "id_body": "c", "name": "n", "filter_x_body": 1, "filter_x_query": "2", "top": "3",
+    });
+    server.call("call", arguments).await.expect_ok();
+    let arrived = recorder.last();
+    assert_eq!(arrived.target, "/a?id=b&filter%5Bx%5D=2&%24top=3");
+    assert_eq!(arrived.body, r#"{"filter[x]":1,"id":"c","name":"n"}"#);
+}
+
+#[tokio::test]
+async fn an_absent_member_is_not_sent_whatever_its_default_is() {
+    let recorder = Recorder::start().await;
+    let schema = json!({ "type": "object", "properties": {
+        "private": { "type": "boolean", "default": false, "description": "Who sees it" }, "name": { "type": "string" },
+    } });
+    let server = recorder.serve(&one("PATCH /", &body("application/json", &schema, &json!(null))));
+    let private = server.list_tools().await[0]["inputSchema"]["properties"]["private"].clone();
+    assert_eq!(private, json!({ "type": "boolean", "description": "Who sees it. Default: false" }));
+    server.call("call", json!({ "name": "x" })).await.expect_ok();
+    assert_eq!(recorder.last().body, r#"{"name":"x"}"#);
+}
+
+#[tokio::test]
+async fn a_body_that_may_be_absent_is_one_argument_if_its_members_are_required() {
+    let recorder = Recorder::start().await;
+    let schema = json!({ "type": "object", "required": ["a"], "properties": { "a": { "type": "string" } } });
+    let operation = json!({ "requestBody": { "content": { "application/json": { "schema": schema } } } });
+    let server = recorder.serve(&one("POST /", &operation));
+    server.call("call", json!({ "body": { "a": "x" } })).await.expect_ok();
+    assert_eq!(recorder.last().body, r#"{"a":"x"}"#);
+    server.call("call", json!({})).await.expect_ok();
+    assert_eq!((recorder.last().body.as_str(), recorder.last().header("content-type")), ("", None));
+    server.call("call", json!({ "body": {} })).await.expect_failure("a: is missing");
+}
+
+#[tokio::test]
+async fn the_path_of_the_server_comes_before_that_of_the_operation() {
+    let recorder = Recorder::start().await;
+    for (base, expected) in [("/v1", "/v1/x"), ("/v1/", "/v1/x"), ("", "/x")] {
+        let api = OpenApi::parse(one("GET /x", &json!({}))).expect("a description");
+        let server = serve(api.server(format!("{}{base}", recorder.url)));
+        server.call("call", json!({})).await.expect_ok();
+        assert_eq!(recorder.last().target, expected);
+    }
+}
+
+#[tokio::test]
+async fn headers_of_the_program_replace_those_of_arguments() {
+    struct Key(&'static str);
+    let recorder = Recorder::start().await;
+    let parameters =
+        json!({ "parameters": [{ "name": "X-Tenant", "in": "header", "schema": { "type": "string" } }] });
+    let api = OpenApi::parse(one("GET /", &parameters)).expect("a description").server(&recorder.url);
+    let api = api.headers(|context| async move {
+        let key = context.state::<Key>().map(|key| key.0).unwrap_or_default();
+        let tenant = context.caller().map(|caller| caller.subject().to_owned()).unwrap_or_default();
+        Ok(vec![("authorization", format!("Bearer {key}")), ("x-tenant", tenant)])
+    });
+    let builder = mcp_runtime::server!().state(Key("secret")).add(api);
+    let server = mcp_runtime::testing::TestServer::new(builder).expect("a server");
+    let server = server.caller(mcp_runtime::Principal::new("issuer", "ada"));
+    server.call("call", json!({ "X-Tenant": "bob" })).await.expect_ok();
+    let arrived = recorder.last();
+    assert_eq!(
+        (arrived.header("authorization"), arrived.header("x-tenant")),
+        (Some("Bearer secret"), Some("ada"))
+    );
+}
+
+#[tokio::test]
+async fn a_key_for_repeated_requests_is_sent_only_where_the_operation_has_one() {
+    let recorder = Recorder::start().await;
+    let key = json!({ "parameters": [{ "name": "Idempotency-Key", "in": "header", "schema": { "type": "string" } }] });
+    let server = recorder.serve(&one("POST /", &key));
+    server.call("call", json!({ "Idempotency-Key": "k1" })).await.expect_ok();
+    assert_eq!(recorder.last().header("idempotency-key"), Some("k1"));
+    let without = recorder.serve(&one("POST /", &json!({})));
+    without.call("call", json!({ "Idempotency-Key": "k1" })).await.expect_ok();
+    assert_eq!(recorder.last().header("idempotency-key"), None);
+}

@@ -1,0 +1,10 @@
+//! Descriptions as tools and resources, whose calls arrive at a server of the test, which records them.
+
+mod calls;
+mod choice;
+mod results;
+#[cfg(feature = "routes")]
+mod routes;
+mod safety;
+mod schemas;
+mod support;

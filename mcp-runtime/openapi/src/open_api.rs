@@ -95,7 +95,8 @@ impl OpenApi {
     }
 
     /// Reads the description of routes that the program has itself; calls go to the routes, in this process, through their
-    /// layers and extractors. `description` is a value that is serialized as one, such as those of `utoipa` and `aide`.
+    /// layers and extractors, with the [principal](mcp_runtime::Principal) of the caller in the request's extensions.
+    /// `description` is a value that is serialized as one, such as those of `utoipa` and `aide`.
     ///
     /// # Errors
     /// It is not a description, or of another version.
@@ -104,6 +105,28 @@ impl OpenApi {
         let json = serde_json::to_string(description).map_err(Error::other)?;
         let server = Ok(Some(Server::Routes(crate::routes::Routes::new(routes))));
         Ok(Self { server, ..Self::parse(json)? })
+    }
+
+    /// Gives the routes of the program these headers of the client's request, over HTTP. None are given by default.
+    #[cfg(feature = "routes")]
+    pub fn forward_headers<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        let Ok(Some(Server::Routes(routes))) = &mut self.server else {
+            self.server =
+                Err("only routes of the program itself get headers of the client's request".to_owned());
+            return self;
+        };
+        let wrong = names.into_iter().find_map(|name| routes.forward(name.as_ref()).err());
+        if let Some(error) = wrong {
+            self.server = Err(error);
+        }
+        self
+    }
+
+    /// Gives the routes of the program the client's `Authorization`, so that their own checks of it run. The program is the
+    /// resource that the access token is for; the protocol forbids to pass it on to any other one.
+    #[cfg(feature = "routes")]
+    pub fn forward_authorization(self) -> Self {
+        self.forward_headers(["authorization"])
     }
 
     /// Sets the URL of the API, to which the paths of operations are appended. Requests go to its scheme, host and port, and

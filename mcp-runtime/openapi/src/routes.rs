@@ -8,6 +8,7 @@ use tower_service::Service as _;
 
 use crate::{
     api::content_type,
+    document::shown,
     request::{Request, header_value},
     response::Response,
 };
@@ -15,12 +16,26 @@ use crate::{
 /// Routes, and the headers of the client's request that they get.
 pub(crate) struct Routes {
     router: Router,
-    pub(crate) forwarded: Vec<HeaderName>,
+    forwarded: Vec<HeaderName>,
 }
 
 impl Routes {
     pub(crate) fn new(router: Router) -> Self {
         Self { router, forwarded: Vec::new() }
+    }
+
+    /// # Errors
+    /// It is not the name of a header that says what the client wants.
+    pub(crate) fn forward(&mut self, name: &str) -> Result<(), String> {
+        let header = HeaderName::try_from(name)
+            .map_err(|_| format!("`{}` is not the name of a header", shown(name)))?;
+        if [header::HOST, header::CONTENT_LENGTH, header::CONTENT_TYPE, header::TRANSFER_ENCODING]
+            .contains(&header)
+        {
+            return Err(format!("`{header}` says what the client's request is, not that of the routes"));
+        }
+        self.forwarded.push(header);
+        Ok(())
     }
 
     /// The response of the routes; the request has the caller in its extensions.

@@ -61,6 +61,8 @@ mod docs {
     struct Tasks;
     #[doc = include_str!("../docs/state.md")]
     struct State;
+    #[doc = include_str!("../docs/openapi.md")]
+    struct OpenApi;
     #[doc = include_str!("../docs/apps.md")]
     struct Apps;
     #[doc = include_str!("../docs/layers.md")]

@@ -26,6 +26,7 @@ pages! {
     settings = "settings.md";
     install = "install.md";
     dev = "dev.md";
+    openapi = "openapi.md";
     apps = "apps.md";
     layers = "layers.md";
     telemetry = "telemetry.md";

@@ -132,6 +132,11 @@ pub mod store {
     pub use crate::redis::Redis;
 }
 
+/// What [`ServerBuilder::add`] takes: items that were made at run time, and whatever a package makes items of.
+pub mod addition {
+    pub use crate::core::server::{Addition, IntoAddition};
+}
+
 /// Changes of items as they are registered: [`ServerBuilder::transform`].
 pub mod transform {
     pub use crate::core::server::{ItemChanges, Transformed};
@@ -144,9 +149,7 @@ pub use self::core::context::Context;
 pub use self::core::error::{ResultExt, ToolError};
 pub use self::core::jsonrpc::ProtocolError;
 pub use self::core::protocol::Revision;
-pub use self::core::server::{
-    Addition, Error, ErrorKind, IntoAddition, Result, Server, ServerBuilder, ServerHandle,
-};
+pub use self::core::server::{Error, ErrorKind, Result, Server, ServerBuilder, ServerHandle};
 pub use self::core::tool::output::ToolResult;
 pub use self::core::{client_request, content, tool};
 #[cfg(feature = "events")]

@@ -8,6 +8,7 @@
 //! | `interop` | Node, Python |
 //! | `licences` | Python |
 //! | `nginx` | nginx |
+//! | `openapi` | npm |
 //! | `packages` | tar |
 //! | `postgres` | PostgreSQL |
 //! | `prometheus` | promtool; Prometheus, if asked for |
@@ -21,6 +22,7 @@ mod interop;
 mod licences;
 #[cfg(unix)]
 mod nginx;
+mod openapi;
 mod packages;
 #[cfg(unix)]
 mod postgres;

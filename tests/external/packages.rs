@@ -9,8 +9,14 @@ use std::{
 use mcp_tests::programs;
 
 /// In the order in which they are published: each depends on those before it.
-const PUBLISHED: [&str; 5] =
-    ["mcp-runtime-macros", "mcp-runtime-schema", "mcp-runtime-fetch", "mcp-runtime", "mcp-dev"];
+const PUBLISHED: [&str; 6] = [
+    "mcp-runtime-macros",
+    "mcp-runtime-schema",
+    "mcp-runtime-fetch",
+    "mcp-runtime",
+    "mcp-runtime-openapi",
+    "mcp-dev",
+];
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 

@@ -44,7 +44,7 @@ impl Server {
     /// The server at a URL, to which the paths of operations are appended.
     ///
     /// # Errors
-    /// It is not the URL of a server, or there is no TLS.
+    /// It is not the URL of a server, or TLS is not available.
     pub(crate) fn at(text: &str) -> Result<Self, String> {
         let base: Url = text.parse().map_err(|_| format!("`{}` is not a URL", text.escape_debug()))?;
         let is_plain = base.username().is_empty() && base.password().is_none() && base.query().is_none();

@@ -1,6 +1,4 @@
-//! An HTTP API that exists becomes tools: the operations of its OpenAPI description, 3.0 or 3.1.
-//!
-//! See [`OpenApi`], and the page about it in the guide of `mcp-runtime`.
+#![doc = include_str!("../README.md")]
 
 mod api;
 mod document;

@@ -9,7 +9,8 @@ use std::{
 };
 
 use mcp_runtime::{
-    Addition, Context, Error, IntoAddition, ToolError,
+    Context, Error, ToolError,
+    addition::{Addition, IntoAddition},
     resource::{ResourceCall, ResourceDef},
     tool::{Hints, ToolCall, ToolDef},
 };
@@ -336,7 +337,7 @@ impl OpenApi {
         format!("\nthe tags are {}", listed(&tags, ", "))
     }
 
-    /// Refuses hundreds of tools that nobody chose.
+    /// Refuses hundreds of tools that the program did not choose.
     fn check_number(&self, chosen: &[(&Operation, String)]) -> Result<(), String> {
         let tools: Vec<_> = chosen.iter().filter(|(operation, _)| !self.is_resource(operation)).collect();
         if tools.len() <= MAX_UNCHOSEN || !self.include.is_empty() || self.allow_all {

@@ -230,7 +230,7 @@ impl Call {
     /// The path with a text for each of its parameters.
     ///
     /// # Errors
-    /// There is no text for one, or they lead to another path.
+    /// A text is missing, or they lead to another path.
     pub(crate) fn path_with(
         &self,
         text: impl Fn(&Parameter) -> Result<String, ToolError>,

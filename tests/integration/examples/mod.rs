@@ -8,6 +8,7 @@ mod events;
 mod everything;
 mod gateway;
 mod notes;
+mod openapi;
 mod program;
 mod protected;
 mod repo;

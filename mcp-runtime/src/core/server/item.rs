@@ -224,14 +224,14 @@ pub trait IntoRuntimeItem {
 /// A package that makes items of something, such as a description of an API, gives them to a server by one value:
 ///
 /// ```
-/// use mcp_runtime::{Addition, IntoAddition, tool::{ToolCall, ToolDef}};
+/// use mcp_runtime::{addition::{Addition, IntoAddition}, tool::{ToolCall, ToolDef}};
 ///
 /// struct Greetings(&'static [&'static str]);
 ///
 /// impl IntoAddition for Greetings {
 ///     fn into_addition(self) -> Addition {
 ///         if self.0.is_empty() {
-///             return Addition::error("there are no greetings");
+///             return Addition::error("greetings are missing");
 ///         }
 ///         let tool = |name: &&str| ToolDef::builder(*name).handler(|_: ToolCall| async { "hello" });
 ///         self.0.iter().map(tool).fold(Addition::new(), Addition::and)

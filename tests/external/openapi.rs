@@ -1,0 +1,80 @@
+//! Descriptions of real APIs, which packages of npm have: every operation becomes a tool, and every schema that is published is
+//! one of JSON Schema 2020-12, as the crate `jsonschema` knows it.
+
+use std::{fs, path::PathBuf};
+
+use mcp_external_tests::{Missing, package, skip};
+use mcp_runtime::testing::TestServer;
+use mcp_runtime_openapi::{OpenApi, Route};
+use serde_json::{Value, json};
+
+const GITHUB: &str = "@octokit/openapi/generated/api.github.com.json";
+
+/// The files of these packages, each by the path of one in `node_modules`.
+fn descriptions() -> Result<PathBuf, Missing> {
+    let manifest = json!({ "private": true, "dependencies": {
+        "@digdir/dialogporten-schema": "1.118.6", "@octokit/openapi": "23.0.2", "rclone-openapi": "1.75.0",
+    } });
+    Ok(package::npm(&manifest.to_string())?.join("node_modules"))
+}
+
+fn parse(folder: &std::path::Path, file: &str) -> OpenApi {
+    let text = fs::read_to_string(folder.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+    OpenApi::parse(text).unwrap_or_else(|error| panic!("{file}: {error}")).server("https://api.example.com")
+}
+
+async fn tools(api: OpenApi) -> Vec<Value> {
+    let server = TestServer::new(mcp_runtime::server!().add(api));
+    server.unwrap_or_else(|error| panic!("{error}")).list_tools().await
+}
+
+/// The names in `$defs` that references lead to.
+fn references(schema: &Value, found: &mut Vec<String>) {
+    match schema {
+        Value::Object(members) => {
+            if let Some(Value::String(reference)) = members.get("$ref") {
+                found.push(reference.strip_prefix("#/$defs/").unwrap_or(reference).to_owned());
+            }
+            members.values().for_each(|member| references(member, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn every_operation_of_real_descriptions_is_listed_with_schemas_of_2020_12() {
+    let folder = match descriptions() {
+        Ok(folder) => folder,
+        Err(missing) => return skip("descriptions of real APIs", &missing),
+    };
+    for (file, count) in [
+        (GITHUB, 1223),
+        ("@digdir/dialogporten-schema/swagger.verified.json", 44),
+        ("rclone-openapi/openapi.json", 101),
+        ("rclone-openapi/openapi.yaml", 101),
+    ] {
+        let tools = tools(parse(&folder, file).allow_all()).await;
+        assert_eq!(tools.len(), count, "{file}");
+        for tool in &tools {
+            for schema in [tool.get("inputSchema"), tool.get("outputSchema")].into_iter().flatten() {
+                if let Err(error) = jsonschema::draft202012::meta::validate(schema) {
+                    panic!("{file}: {}: {error}\n{schema}", tool["name"]);
+                }
+                let mut named = Vec::new();
+                references(schema, &mut named);
+                named.sort_unstable();
+                named.dedup();
+                let defs = schema.get("$defs").and_then(Value::as_object);
+                let mut defined: Vec<_> = defs.into_iter().flat_map(|defs| defs.keys().cloned()).collect();
+                defined.sort_unstable();
+                assert_eq!(named, defined, "{file}: {}: no more and no less than what is used", tool["name"]);
+            }
+        }
+    }
+    // what was not chosen is refused with a summary
+    let error = mcp_runtime::server!().add(parse(&folder, GITHUB)).build().expect_err("too many").to_string();
+    assert!(error.contains("1223 operations") && error.contains("`repos`: "), "{error}");
+    let chosen = parse(&folder, GITHUB).include(Route::tag("gists")).exclude(Route::method("DELETE"));
+    assert_eq!(tools(chosen).await.len(), 17);
+}

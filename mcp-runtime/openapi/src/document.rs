@@ -4,7 +4,7 @@
 use std::{borrow::Cow, collections::BTreeMap, collections::HashMap, ops::Range};
 
 use percent_encoding::percent_decode_str;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 use crate::yaml;
@@ -52,7 +52,7 @@ struct Root<'a> {
     paths: Option<&'a RawValue>,
     #[serde(borrow, default)]
     components: Option<&'a RawValue>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     servers: Vec<Server>,
 }
 
@@ -66,7 +66,7 @@ struct Server {
 struct PathItem<'a> {
     #[serde(rename = "$ref", default)]
     reference: Option<String>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "or_default")]
     parameters: Vec<&'a RawValue>,
     #[serde(borrow, default)]
     get: Option<&'a RawValue>,
@@ -85,10 +85,17 @@ struct PathItem<'a> {
 struct Choosable {
     #[serde(default)]
     operation_id: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     tags: Vec<String>,
     #[serde(default)]
     deprecated: bool,
+}
+
+/// A member that YAML has without a value is as one that is absent.
+pub(crate) fn or_default<'de, T: Default + Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 impl Document {

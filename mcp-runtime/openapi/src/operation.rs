@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
-    document::{Document, Operation, shown},
+    document::{Document, Operation, or_default, shown},
     request::{
         Body, BodyArguments, BodyFormat, Call, Field, Parameter, Place, Serialization, Style, UrlPath,
     },
@@ -18,7 +18,7 @@ use crate::{
 /// The longest name of a tool or an argument that all clients accept.
 const MAX_NAME: usize = 64;
 /// The largest schema of results, in bytes of JSON, of which all is published.
-const MAX_OUTPUT_SCHEMA: usize = 8 << 10;
+const MAX_OUTPUT_SCHEMA: usize = 4 << 10;
 
 /// An operation that is ready to become a tool or a resource.
 #[derive(Debug)]
@@ -38,15 +38,15 @@ struct Details<'a> {
     summary: Option<String>,
     #[serde(default)]
     description: Option<String>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "or_default")]
     parameters: Vec<&'a RawValue>,
     #[serde(borrow, default)]
     request_body: Option<&'a RawValue>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     responses: BTreeMap<String, Box<RawValue>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct DescribedParameter {
     name: String,
@@ -170,7 +170,13 @@ pub(crate) fn plan(document: &Document, operation: &Operation, name: String) -> 
     }
     for variable in path.variables() {
         if !parameters.iter().any(|parameter| parameter.place == Place::Path && parameter.name == variable) {
-            return Err(format!("the path has `{{{}}}`, which is not a parameter", shown(variable)));
+            let undescribed = DescribedParameter {
+                name: variable.to_owned(),
+                place: "path".to_owned(),
+                ..Default::default()
+            };
+            parameters.extend(sent_parameter(&undescribed, &path)?);
+            arguments.push(argument_of(undescribed, Place::Path));
         }
     }
     let (mut body, of_body) = match details.request_body {

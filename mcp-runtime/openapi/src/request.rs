@@ -88,6 +88,10 @@ pub(crate) struct Serialization {
     pub(crate) is_json: bool,
 }
 
+/// A field of a form of which nothing else is said.
+const FORM: Serialization =
+    Serialization { style: Style::Form, explode: true, keeps_reserved: false, is_json: false };
+
 /// A parameter, and the argument that it has its value from.
 #[derive(Debug)]
 pub(crate) struct Parameter {
@@ -426,67 +430,61 @@ impl Serialization {
 
 impl Body {
     /// The content type and the bytes; `None` without a body.
-    fn encoded(&self, arguments: &Map<String, Value>) -> Result<Option<(String, Vec<u8>)>, ToolError> {
-        let mut members = Vec::new();
-        let whole = match &self.arguments {
+    fn encoded<'a>(
+        &'a self,
+        arguments: &'a Map<String, Value>,
+    ) -> Result<Option<(String, Vec<u8>)>, ToolError> {
+        let (whole, members): (Option<&Value>, Vec<(&str, &Value, Option<&Field>)>) = match &self.arguments {
             BodyArguments::Whole(argument) => {
                 let Some(value) = arguments.get(argument) else { return Ok(None) };
-                Some((argument, value))
+                let members = value.as_object().into_iter().flatten();
+                (Some(value), members.map(|(name, value)| (name.as_str(), value, None)).collect())
             }
             BodyArguments::Fields { fields, is_required } => {
-                let given = fields.iter().filter_map(|field| Some((field, arguments.get(&field.argument)?)));
-                members.extend(given);
+                let given = |field: &'a Field| {
+                    Some((field.name.as_str(), arguments.get(&field.argument)?, Some(field)))
+                };
+                let members: Vec<_> = fields.iter().filter_map(given).collect();
                 if members.is_empty() && !is_required {
                     return Ok(None);
                 }
-                None
+                (None, members)
             }
         };
-        let content = match (&self.format, whole) {
-            (BodyFormat::Json(media), Some((_, value))) => (media.clone(), value.to_string().into_bytes()),
+        let sent = members.iter().filter(|(_, value, _)| !value.is_null());
+        Ok(Some(match (&self.format, whole) {
+            (BodyFormat::Json(media), Some(value)) => (media.clone(), value.to_string().into_bytes()),
             (BodyFormat::Json(media), None) => {
-                let object = members.into_iter().map(|(field, value)| (field.name.clone(), value.clone()));
+                let object = members.iter().map(|(name, value, _)| ((*name).to_owned(), (*value).clone()));
                 (media.clone(), Value::Object(object.collect()).to_string().into_bytes())
             }
-            (BodyFormat::Text(media), Some((_, value))) => (media.clone(), scalar(value).into_bytes()),
-            (BodyFormat::Binary(media), Some((argument, value))) => (media.clone(), bytes(argument, value)?),
-            (BodyFormat::Form, whole) => {
+            (BodyFormat::Form, _) => {
                 let mut pairs = Vec::new();
-                let serialization = Serialization {
-                    style: Style::Form,
-                    explode: true,
-                    keeps_reserved: false,
-                    is_json: false,
-                };
-                for (name, value) in whole.and_then(|(_, value)| value.as_object()).into_iter().flatten() {
-                    serialization.pairs(name, value, &mut pairs);
-                }
-                for (field, value) in members.iter().filter(|(_, value)| !value.is_null()) {
-                    field.serialization.field(&field.name, value, &mut pairs);
+                for (name, value, field) in sent {
+                    let serialization = field.map_or(FORM, |field| field.serialization);
+                    // an object in the style of forms would lose its name
+                    let is_json = value.is_object() && serialization.style == Style::Form;
+                    Serialization { is_json, ..serialization }.pairs(name, value, &mut pairs);
                 }
                 ("application/x-www-form-urlencoded".to_owned(), pairs.join("&").into_bytes())
             }
-            (BodyFormat::Multipart, whole) => {
+            (BodyFormat::Multipart, _) => {
                 let mut parts = Vec::new();
-                for (name, value) in whole.and_then(|(_, value)| value.as_object()).into_iter().flatten() {
-                    parts.push(Part::of_value(name, value, None));
-                }
-                for (field, value) in members.iter().filter(|(_, value)| !value.is_null()) {
-                    field.add_parts(value, &mut parts)?;
+                for (name, value, field) in sent {
+                    match field {
+                        Some(field) => field.add_parts(value, &mut parts)?,
+                        None => parts.push(Part::of_value(name, value, None)),
+                    }
                 }
                 multipart(&parts)
             }
-            (BodyFormat::Text(_) | BodyFormat::Binary(_), None) => return Ok(None),
-        };
-        Ok(Some(content))
-    }
-}
-
-impl Serialization {
-    /// As [`pairs`](Self::pairs) in a form, where an object in the style of forms is JSON.
-    fn field(self, name: &str, value: &Value, pairs: &mut Vec<String>) {
-        let is_json = value.is_object() && self.style == Style::Form;
-        Self { is_json, ..self }.pairs(name, value, pairs);
+            (BodyFormat::Text(media), value) => {
+                (media.clone(), value.map(scalar).unwrap_or_default().into_bytes())
+            }
+            (BodyFormat::Binary(media), value) => {
+                (media.clone(), bytes("body", value.unwrap_or(&Value::Null))?)
+            }
+        }))
     }
 }
 

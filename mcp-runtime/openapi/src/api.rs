@@ -4,7 +4,7 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use http::{HeaderMap, Method, header};
 use mcp_runtime::{Context, ToolError};
-use mcp_runtime_fetch::{HttpClient, HttpRequest, IdleConnections, LookUp, Network, Reach, tls_config};
+use mcp_runtime_fetch::{HttpClient, HttpRequest, LookUp, Network, Reach, tls_config};
 use tokio::{sync::Semaphore, time::timeout};
 use url::Url;
 
@@ -57,7 +57,7 @@ impl Server {
         });
         // the program chose the host
         let network = Network { reach: Reach::Any, look_up, tls: tls_config(&[])?, uses_proxies: false };
-        let client = HttpClient::new(network, CONNECT_TIMEOUT, IdleConnections::default());
+        let client = HttpClient::new(network, CONNECT_TIMEOUT);
         Ok(Self::Http(Box::new(client), base))
     }
 }

@@ -355,8 +355,7 @@ fn describe_argument(
     let leaf = leaf(ty);
     let constructor = match (argument.flatten, &look) {
         (Some(_), _) => "flatten",
-        (None, ArgumentLook::Provided) => "provided",
-        (None, ArgumentLook::ProvidedOption(_)) => "provided_option",
+        (None, ArgumentLook::Provided(_)) => "provided",
         (None, ArgumentLook::Injected) => "injected",
         (None, ArgumentLook::Shared(_)) => "shared",
         (None, ArgumentLook::Object) => "object",
@@ -370,7 +369,7 @@ fn describe_argument(
             let inner = if is_str { ty } else { inner };
             quote!(#ty, #inner)
         }
-        ArgumentLook::ProvidedOption(inner) if constructor == "provided_option" => quote!(#ty, #inner),
+        ArgumentLook::Provided(reference) if constructor == "provided" => quote!(#ty, #reference),
         _ if matches!(constructor, "flatten" | "argument") => quote!(#ty, #leaf),
         _ => ty.to_token_stream(),
     };
@@ -392,10 +391,8 @@ fn describe_argument(
 /// argument.
 enum ArgumentLook<'a> {
     Data,
-    /// Has the name of a type that the server provides.
-    Provided,
-    /// Is an `Option` of one.
-    ProvidedOption(&'a Type),
+    /// Has the name of a type that the server provides by this reference, or is an `Option` of one.
+    Provided(TokenStream),
     /// Has the name of a type that is made for each call.
     Injected,
     /// Has the name of a pointer or wrapper around state of this type.
@@ -415,8 +412,8 @@ fn argument_look(ty: &Type) -> ArgumentLook<'_> {
         return ArgumentLook::Object;
     }
     match option_inner(ty) {
-        _ if is_named_like_provided(ty) => ArgumentLook::Provided,
-        Some(inner) if is_named_like_provided(inner) => ArgumentLook::ProvidedOption(inner),
+        _ if is_named_like_provided(ty) => ArgumentLook::Provided(quote!(&#ty)),
+        Some(inner) if is_named_like_provided(inner) => ArgumentLook::Provided(quote!(__rt::Option<&#inner>)),
         _ if generic_argument(ty).is_some_and(|(name, _)| name == "Claims") => ArgumentLook::Injected,
         _ => ArgumentLook::Data,
     }

@@ -114,12 +114,7 @@ impl<'a> Validation<'a> {
         self.check(0, value)
     }
 
-    /// All distinct errors, then the hints; none if the value conforms.
-    pub(super) fn collect_errors(self, value: &'a Value) -> Vec<ValidationError> {
-        self.errors_at(0, value)
-    }
-
-    /// As [`collect_errors`](Self::collect_errors), against one node.
+    /// All distinct errors of a value of this node, then the hints; none if the value conforms.
     pub(super) fn errors_at(mut self, id: NodeId, value: &'a Value) -> Vec<ValidationError> {
         self.fail_fast = false;
         if self.check(id, value) {

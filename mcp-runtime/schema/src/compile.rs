@@ -278,22 +278,20 @@ impl Subschema<'_> {
     }
 
     fn names(&self, keyword: &str, value: &Value) -> CompileResult<Vec<String>> {
-        let text = |name: &Value| name.as_str().map(str::to_owned);
-        let names: Option<Vec<String>> = value.as_array().and_then(|list| list.iter().map(text).collect());
-        let duplicate = |names: &Vec<String>| {
-            names
-                .iter()
-                .enumerate()
-                .find(|(at, name)| names.iter().take(*at).any(|other| other == *name))
-                .map(|(_, name)| name.clone())
+        let mut names: Vec<String> = Vec::new();
+        let Some(list) = value.as_array() else {
+            return self.unsupported(keyword, "its value is not a list of names");
         };
-        match names {
-            Some(names) => match duplicate(&names) {
-                Some(name) => self.unsupported(keyword, format!("it lists `{name}` twice")),
-                None => Ok(names),
-            },
-            None => self.unsupported(keyword, "its value is not a list of names"),
+        for name in list {
+            match name.as_str() {
+                None => return self.unsupported(keyword, "its value is not a list of names"),
+                Some(name) if names.iter().any(|known| known == name) => {
+                    return self.unsupported(keyword, format!("it lists `{name}` twice"));
+                }
+                Some(name) => names.push(name.to_owned()),
+            }
         }
+        Ok(names)
     }
 
     fn members(&self, keyword: &str) -> CompileResult<impl Iterator<Item = (&String, &Value)>> {

@@ -77,10 +77,6 @@ impl<'a> Tokens<'a> {
     pub fn new(json: &'a str) -> Self {
         Self { text: json.as_bytes(), at: 0 }
     }
-
-    fn is_space(&self, at: usize) -> bool {
-        is_space(self.text, at)
-    }
 }
 
 fn is_space(text: &[u8], at: usize) -> bool {
@@ -140,7 +136,7 @@ impl Iterator for Tokens<'_> {
                     }
                 }
                 _ => {
-                    while !self.is_space(self.at)
+                    while !is_space(self.text, self.at)
                         && !matches!(self.text.get(self.at), None | Some(b',' | b'}' | b']'))
                     {
                         self.at += 1;

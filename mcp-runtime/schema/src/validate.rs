@@ -108,7 +108,7 @@ impl Validator {
 
     /// As [`validate`](Self::validate), for a value that probably does not conform.
     pub fn errors(&self, value: &Value) -> Vec<ValidationError> {
-        self.validation().collect_errors(value)
+        self.validation().errors_at(0, value)
     }
 
     pub(super) fn validation(&self) -> Validation<'_> {
@@ -121,7 +121,7 @@ impl Validator {
     pub fn errors_of_type(&self, value: &Value, null_is_absent: bool) -> Vec<ValidationError> {
         let mut validation = self.validation();
         (validation.null_is_absent, validation.check_formats) = (null_is_absent, true);
-        validation.collect_errors(value)
+        validation.errors_at(0, value)
     }
 
     /// Repairs harmless mistakes: text for another type unless `strict`, and `1.0` for an integer. Returns whether anything

@@ -110,7 +110,7 @@ impl EventEntry {
         let takes = injects.iter().copied().chain(def.function.item.rules.injects());
         let of_request: Vec<_> = takes.filter_map(|inject| needs_request(&inject, item)).map(error).collect();
         BuildError::check_all(of_request)?;
-        let needs_caller = injects.iter().any(|inject| inject.is::<Principal>() && !inject.is_optional());
+        let needs_caller = injects.iter().any(|inject| inject.is::<Principal>() && !inject.optional);
         link_patterns();
         let mut generator = generator_for_output();
         let seen = def.output.and_then(|schema| schema(&mut generator));

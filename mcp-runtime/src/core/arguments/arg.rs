@@ -37,21 +37,11 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static, Leaf: ?Sized> Arg<Leaf> 
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument",
     label = "clients do not send it",
-    note = "the server provides it: write `&{Self}`"
+    note = "the server provides it: write `{Reference}`"
 )]
-pub trait ProvidedArg: DeserializeOwned + JsonSchema + Send + 'static {}
+pub trait ProvidedArg<Reference>: DeserializeOwned + JsonSchema + Send + 'static {}
 #[diagnostic::do_not_recommend]
-impl<T: DeserializeOwned + JsonSchema + Send + 'static> ProvidedArg for T {}
-
-/// [`Arg`] for an `Option` of such a type, the `Leaf`.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be an argument",
-    label = "clients do not send it",
-    note = "the server provides it: write `Option<&{Leaf}>`"
-)]
-pub trait ProvidedOptionArg<Leaf>: DeserializeOwned + JsonSchema + Send + 'static {}
-#[diagnostic::do_not_recommend]
-impl<T: DeserializeOwned + JsonSchema + Send + 'static, Leaf> ProvidedOptionArg<Leaf> for T {}
+impl<T: DeserializeOwned + JsonSchema + Send + 'static, Reference> ProvidedArg<Reference> for T {}
 
 /// [`Arg`] for types that are named like one that is made for each call. The name decides about the message only.
 #[diagnostic::on_unimplemented(
@@ -404,15 +394,9 @@ pub const fn argument<T: Arg<Leaf>, Leaf: ?Sized>(name: &'static str, is_text: b
     ArgDescriptor::of(name, is_text)
 }
 
-/// [`argument`] for a type that is named like one that the server provides.
+/// [`argument`] for a type that is named like one that the server provides by `Reference`, or an `Option` of one.
 #[must_use]
-pub const fn provided<T: ProvidedArg>(name: &'static str, is_text: bool) -> ArgDescriptor<T> {
-    ArgDescriptor::of(name, is_text)
-}
-
-/// [`argument`] for an `Option` of such a type.
-#[must_use]
-pub const fn provided_option<T: ProvidedOptionArg<Leaf>, Leaf>(
+pub const fn provided<T: ProvidedArg<Reference>, Reference>(
     name: &'static str,
     is_text: bool,
 ) -> ArgDescriptor<T> {

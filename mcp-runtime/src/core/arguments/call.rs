@@ -221,8 +221,6 @@ struct CheckError {
     has_duplicates: bool,
     /// A key is not valid text, so that not all members were found.
     is_unreadable: bool,
-    /// The validator refused them.
-    is_refused: bool,
 }
 
 /// Refused arguments after harmless mistakes in them were repaired, and what remains wrong.
@@ -282,7 +280,7 @@ impl<'a> CallParts<'a> {
         let Ok(found) = self.fill(text, values) else {
             // a key that is not valid text
             let has_duplicates = has_duplicate_keys(text);
-            return Err(CheckError { has_duplicates, is_unreadable: true, is_refused: false });
+            return Err(CheckError { has_duplicates, is_unreadable: true });
         };
         // decoding looks at neither the keys of ignored members nor those of maps
         let has_duplicates = found.duplicate
@@ -297,7 +295,7 @@ impl<'a> CallParts<'a> {
         }
         // a refusal has to be confirmed, which the repair does
         let is_accepted = self.validator.is_none_or(|validator| validator.accepts(text));
-        if is_accepted { Ok(()) } else { Err(CheckError { is_refused: true, ..CheckError::default() }) }
+        if is_accepted { Ok(()) } else { Err(CheckError::default()) }
     }
 
     fn fill<'t>(
@@ -319,18 +317,17 @@ impl<'a> CallParts<'a> {
         };
         // without an error the handler refused them, after the validator accepted them
         let was_accepted = check_error.is_none();
-        let CheckError { has_duplicates, is_refused, .. } = check_error.unwrap_or_default();
-        let verdict = (was_accepted || is_refused).then_some(was_accepted);
+        let has_duplicates = check_error.is_some_and(|error| error.has_duplicates);
         let duplicates = if has_duplicates { duplicate_keys(text) } else { Vec::new() };
         let unknown = self.unknown_keys(text);
         let (text, violations, unreadable) = match tool.repair(text, self.strict) {
             Ok(repaired) => {
                 let changed = repaired.changed();
-                let verdict = verdict.filter(|_| changed.is_none());
+                let is_checked = was_accepted && changed.is_none();
                 let (are_all, mut violations) = (repaired.are_all(), repaired.violations);
                 let text = changed.map_or(Cow::Borrowed(text), Cow::Owned);
-                if !are_all && violations.is_empty() {
-                    violations = self.violations(&text, verdict);
+                if !are_all && !is_checked && violations.is_empty() {
+                    violations = self.violations(&text);
                 }
                 if let Cow::Owned(changed) = &text {
                     // a former text may be values now
@@ -343,17 +340,9 @@ impl<'a> CallParts<'a> {
         Ok(Repair { tool, text, duplicates, violations, unreadable, unknown })
     }
 
-    /// The violations of the keywords that decoding does not enforce, in a text that the validator is known to accept or to
-    /// refuse, or was not asked about.
-    fn violations(&self, text: &str, verdict: Option<bool>) -> Vec<ValidationError> {
-        let Some(validator) = self.validator.filter(|_| verdict != Some(true)) else { return Vec::new() };
-        if verdict.is_some()
-            && let Ok(value) = serde_json::from_str(text)
-        {
-            // to check it again before its errors are collected would take as long as that
-            return validator.errors(&value);
-        }
-        validator.validate_str(text).err().unwrap_or_default()
+    /// The violations of the keywords that decoding does not enforce.
+    fn violations(&self, text: &str) -> Vec<ValidationError> {
+        self.validator.and_then(|validator| validator.validate_str(text).err()).unwrap_or_default()
     }
 
     /// The keys that name no parameter.

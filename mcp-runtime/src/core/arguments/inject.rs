@@ -45,14 +45,15 @@ pub struct Inject {
     /// The type as written in the source; `None` for parameters of functions that an attribute names.
     source_name: Option<&'static str>,
     type_name: fn() -> &'static str,
-    optional: bool,
+    /// Whether it is an `Option<&T>`.
+    pub(crate) optional: bool,
     /// For an `Arc<U>`, the name of `U`, and the keys that would provide it.
     pointee: Option<(&'static str, KeysFn)>,
     /// The keys of [`Extensions`] that provide it.
     keys: KeysFn,
     target: fn() -> TypeId,
     /// Opens the capability that a function which takes it may use.
-    opens: Option<Open>,
+    pub(crate) opens: Option<Open>,
 }
 
 impl Inject {
@@ -98,11 +99,6 @@ impl Inject {
         Self { pointee: Some((name, keys)), ..self }
     }
 
-    /// Opens the capability that a function with this parameter may use.
-    pub(crate) fn opens(&self) -> Option<Open> {
-        self.opens
-    }
-
     /// The fix if nothing provides it.
     pub(crate) fn fix(&self, state: &Extensions) -> String {
         let ty = self.name();
@@ -134,11 +130,6 @@ impl Inject {
     /// Whether it is a `&T`.
     pub(crate) fn is<T: 'static>(&self) -> bool {
         self.target() == TypeId::of::<T>()
-    }
-
-    /// Whether it is an `Option<&T>`.
-    pub(crate) fn is_optional(&self) -> bool {
-        self.optional
     }
 
     /// Whether state has it, so that no request has to.

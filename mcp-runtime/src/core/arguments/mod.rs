@@ -21,7 +21,7 @@ mod text_limit;
 pub(crate) use arg::AnyLiteral;
 pub use arg::{
     AnyArg, AnyTextValue, ArgDescriptor, DeclaredResult, HeaderArg, TextValue, argument, flatten, injected,
-    object, provided, provided_option, shared,
+    object, provided, shared,
 };
 pub(crate) use arg::{declaration_errors, has_flatten, is_always_object, schema_of};
 pub use call::{Call, HandlerResult, blocking, pending, ready};

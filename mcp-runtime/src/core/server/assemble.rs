@@ -142,7 +142,7 @@ pub(crate) fn assemble(
                 if let Some(text) = rules.options.check_scopes(&scopes) {
                     errors.push(BuildError::at(descriptor.location, format!("{kind} `{name}` {text}")));
                 }
-                for open in descriptor.injects.iter().filter_map(Inject::opens) {
+                for open in descriptor.injects.iter().filter_map(|inject| inject.opens) {
                     open(&mut assembly);
                 }
                 (linked.kind(), linked.0.add_to(&mut assembly, item))

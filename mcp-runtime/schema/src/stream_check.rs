@@ -99,8 +99,16 @@ impl<'n> StreamCheck<'n> {
 
     /// Checks a value that was built.
     fn check_value<E: Error>(self, value: &Value) -> Result<(), E> {
+        let node = self.node()?;
         let is_accepted = self.accepts(TypeSet::of(value))? || (self.nullable && value.is_null());
-        accept_if(is_accepted || self.validator.validation().check(self.id, value))
+        // most numbers have bounds and nothing else
+        let is_within_bounds = || match (value, &node.number) {
+            (Value::Number(number), Some(rules)) if node.streams && node.choices.is_none() => {
+                !node.refuses.contains(TypeSet::of(value)) && rules.broken(number).is_none()
+            }
+            _ => false,
+        };
+        accept_if(is_accepted || is_within_bounds() || self.validator.validation().check(self.id, value))
     }
 
     /// Whether the type of a value tells that the node accepts it.

@@ -443,9 +443,11 @@ fn every_fuzz_target_has_seeds_and_a_program() {
     for (_, text) in sources("mcp-runtime") {
         targets.extend(named(&text, "fuzzing::Target { name: \""));
     }
-    // those of other packages
-    let file = root().join("mcp-runtime/src/tests/fuzzing/schema.rs");
-    targets.extend(named(&fs::read_to_string(file).expect("the targets"), "Target { name: \""));
+    // those of other packages, and that of messages
+    for file in ["schema.rs", "envelope.rs"] {
+        let file = root().join("mcp-runtime/src/tests/fuzzing").join(file);
+        targets.extend(named(&fs::read_to_string(file).expect("the targets"), "Target { name: \""));
+    }
     assert!(targets.len() >= 10, "{targets:?}");
     assert_eq!(names("mcp-runtime/src/tests/fuzzing/seeds"), targets);
     // the player of sessions is not in the crate

@@ -4,6 +4,8 @@ mod command;
 #[cfg(feature = "events")]
 mod events;
 mod print;
+#[cfg(feature = "config")]
+mod settings;
 mod stderr_subscriber;
 #[cfg(feature = "tasks")]
 mod tasks;
@@ -87,33 +89,6 @@ impl ServerBuilder {
     }
 }
 
-#[cfg(feature = "config")]
-impl ServerBuilder {
-    /// Takes the flags of settings from the arguments, and parses the command in the others.
-    fn parse_with_settings(mut self, arguments: Vec<OsString>) -> Result<(Command, Self)> {
-        let server = self.name_of_server().to_owned();
-        let arguments = match &mut self.settings {
-            Some(settings) => settings.take_flags(&server, arguments),
-            None => arguments,
-        };
-        Ok((parse(arguments.into_iter())?, self))
-    }
-}
-
-/// # Errors
-/// The arguments have a flag of a setting, which was read when the server was built.
-#[cfg(feature = "config")]
-fn report_late_flags(server: &Server, arguments: &[OsString]) -> Result<()> {
-    let flags = arguments.iter().filter_map(|argument| argument.to_str()?.strip_prefix("--"));
-    let names = flags.map(|flag| flag.split_once('=').map_or(flag, |(name, _)| name));
-    match names.into_iter().find(|name| server.server_settings().is_some_and(|own| own.has_flag(name))) {
-        Some(name) => Err(Error::usage(format!(
-            "`--{name}` is a setting, and settings were read when the server was built\nset its variable, or call `.run_with_args(..)` on the builder, which reads flags"
-        ))),
-        None => Ok(()),
-    }
-}
-
 impl Server {
     /// Runs the command in these arguments, which do not begin with the program's name: like
     /// [`ServerBuilder::run_with_args`], for a program that needs the server before. Its settings were read when it was
@@ -125,7 +100,7 @@ impl Server {
         stderr_subscriber::install(self.options().telemetry.forward_events);
         let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
         #[cfg(feature = "config")]
-        report_late_flags(&self, &arguments)?;
+        settings::report_late_flags(&self, &arguments)?;
         let command = parse(arguments.into_iter())?;
         self.keys().read_environment().map_err(Error::build)?;
         if !self.store().is_shared() && std::env::var_os(SHARED).is_some() {
@@ -180,7 +155,7 @@ fn run_command(server: Server, command: Command) -> Result<()> {
         Command::Default | Command::Stdio => serve_stdio(&server),
         Command::Http(address) => serve_http(&server, &address),
         #[cfg(feature = "config")]
-        Command::Config => print::print_settings(&server),
+        Command::Config => settings::print_settings(&server),
         #[cfg(feature = "install")]
         Command::Install(options) => {
             check_flags(&server)?;

@@ -53,7 +53,7 @@ fn print_json(value: &Value) -> Result<()> {
     print_line(&visible_json(&format!("{value:#}")))
 }
 
-fn print_bytes(bytes: &[u8]) -> Result<()> {
+pub(super) fn print_bytes(bytes: &[u8]) -> Result<()> {
     match io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()) {
         // the reader, such as `head`, has exited
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -90,16 +90,6 @@ pub(super) fn print_help(server: &Server) -> Result<()> {
          trying it out\n{actions}{INSTALL}\n{CALLER}\n\n{settings}  --help, --version\n\n\
          Logs go to stderr; MCP_LOG=debug shows more of them."
     ))
-}
-
-/// Prints values and sources of settings; the error lists missing and invalid ones.
-#[cfg(feature = "config")]
-pub(super) fn print_settings(server: &Server) -> Result<()> {
-    let Some(settings) = server.server_settings().filter(|settings| !settings.is_empty()) else {
-        return Err(Error::usage("this server has no settings\nadd `.config::<Settings>()` to its builder"));
-    };
-    print_bytes(settings.table().as_bytes())?;
-    server.check_settings()
 }
 
 /// Explains stdio to a user who started the server in a terminal.

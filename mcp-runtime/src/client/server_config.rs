@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use tokio::task::JoinSet;
 
 use super::{Client, ClientBuilder, Error, agent::Toolset};
-use crate::core::text_file::{JSONC, read_text};
+use crate::core::{jsonc::JSONC, text_file::read_text};
 
 /// Members under which hosts keep servers.
 const KEYS: [&str; 3] = ["mcpServers", "servers", "context_servers"];

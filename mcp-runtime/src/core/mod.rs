@@ -22,6 +22,8 @@ pub(crate) mod gates;
 pub(crate) mod invoke;
 pub(crate) mod item;
 pub(crate) mod item_output;
+#[cfg(any(feature = "client", feature = "install"))]
+pub(crate) mod jsonc;
 pub(crate) mod jsonrpc;
 pub(crate) mod log_limit;
 pub(crate) mod maybe_ready;

@@ -12,21 +12,6 @@ use std::{
 /// How long the other end of a pipe may take to write it.
 const PIPE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// JSON with comments and trailing commas, as programs take it in files that people write.
-#[cfg(any(feature = "client", feature = "install"))]
-pub(crate) const JSONC: jsonc_parser::ParseOptions = jsonc_parser::ParseOptions {
-    allow_comments: true,
-    allow_trailing_commas: true,
-    allow_loose_object_property_names: false,
-    allow_missing_commas: false,
-    allow_single_quoted_strings: false,
-    allow_hexadecimal_numbers: false,
-    allow_unary_plus_numbers: false,
-    allow_bare_decimal_point_numbers: false,
-    allow_non_finite_numbers: false,
-    allow_extended_string_escapes: false,
-};
-
 /// The text of a file of at most so many bytes, or of a pipe that its other end closes within five seconds.
 ///
 /// # Errors

@@ -8,7 +8,7 @@ use jsonc_parser::{
 use serde_json::{Map, Value};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike};
 
-use crate::core::text_file::JSONC;
+use crate::core::jsonc::JSONC;
 
 /// The members of an entry, in the order in which they are written.
 pub(super) type Members = Vec<(&'static str, Value)>;

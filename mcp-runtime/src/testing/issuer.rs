@@ -17,6 +17,7 @@ use tokio::{
     task::AbortHandle,
 };
 
+use super::TestServer;
 use crate::core::{
     connection::Principal,
     es256::SigningKey,
@@ -168,6 +169,33 @@ impl TestIssuer {
 impl Drop for TestIssuer {
     fn drop(&mut self) {
         self.task.abort();
+    }
+}
+
+impl TestServer {
+    /// Sends the next requests as the caller of this access token or API key, if [`auth`](crate::ServerBuilder::auth) accepts
+    /// it. A [`TestIssuer`] issues tokens.
+    ///
+    /// # Errors
+    /// The token is refused: the status over HTTP and its message, such as `401: the token has expired`.
+    ///
+    /// # Panics
+    /// The server has no [`auth`](crate::ServerBuilder::auth).
+    pub async fn token(mut self, token: &str) -> std::result::Result<Self, String> {
+        let server = &self.client.connection.server;
+        let Some(authenticator) = server.options().http.authenticator.clone() else {
+            panic!("the server does not authenticate its callers\nadd `.auth(..)` to it");
+        };
+        let mut request = Request::new(());
+        *request.method_mut() = http::Method::POST;
+        let header = format!("Bearer {token}").parse().map_err(|_| "400: not the value of a header")?;
+        request.headers_mut().insert(http::header::AUTHORIZATION, header);
+        let (request, ()) = request.into_parts();
+        let verified = authenticator.start(&request, None).get().await;
+        let caller = verified
+            .map_err(|refused| format!("{}: {}", refused.refusal.status().as_u16(), refused.message))?;
+        self.client.connection.set_caller(Some(caller));
+        Ok(self)
     }
 }
 

@@ -159,32 +159,6 @@ impl TestServer {
         self
     }
 
-    /// Sends the next requests as the caller of this access token or API key, if [`auth`](ServerBuilder::auth) accepts
-    /// it. A [`TestIssuer`] issues tokens.
-    ///
-    /// # Errors
-    /// The token is refused: the status over HTTP and its message, such as `401: the token has expired`.
-    ///
-    /// # Panics
-    /// The server has no [`auth`](ServerBuilder::auth).
-    #[cfg(feature = "auth")]
-    pub async fn token(mut self, token: &str) -> Result<Self, String> {
-        let server = &self.client.connection.server;
-        let Some(authenticator) = server.options().http.authenticator.clone() else {
-            panic!("the server does not authenticate its callers\nadd `.auth(..)` to it");
-        };
-        let mut request = http::Request::new(());
-        *request.method_mut() = http::Method::POST;
-        let header = format!("Bearer {token}").parse().map_err(|_| "400: not the value of a header")?;
-        request.headers_mut().insert(http::header::AUTHORIZATION, header);
-        let (request, ()) = request.into_parts();
-        let verified = authenticator.start(&request, None).get().await;
-        let caller = verified
-            .map_err(|refused| format!("{}: {}", refused.refusal.status().as_u16(), refused.message))?;
-        self.client.connection.set_caller(Some(caller));
-        Ok(self)
-    }
-
     /// Sends the next requests with this value, as if middleware had put it into them; functions take it as `&T`.
     /// If the value identifies the caller, also pass its principal to [`caller`](Self::caller).
     #[must_use]

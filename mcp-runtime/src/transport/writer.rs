@@ -70,15 +70,7 @@ pub(crate) struct BacklogChunk {
     pub(crate) bytes: Vec<u8>,
     replies: usize,
     /// For its bytes, as for the backlog.
-    permit: Option<Permit>,
-}
-
-impl BacklogChunk {
-    /// The same, no longer charged, since its bytes have been passed on.
-    pub(crate) fn released(mut self) -> Self {
-        self.permit = None;
-        self
-    }
+    pub(crate) permit: Option<Permit>,
 }
 
 /// Batch for the writer: whole lines, and how many of them are replies.

@@ -7,8 +7,8 @@ use std::{
 
 use super::{Authentication, Authenticator, FailureRate, IntoAuthentication};
 use crate::core::{
-    admission::MAX_CALLERS,
-    config::Options,
+    admission::{MAX_CALLERS, Rate},
+    config::{Limits, Options},
     crypto::KeyRing,
     observer::Observers,
     server::ServerBuilder,
@@ -80,4 +80,21 @@ pub(crate) fn set_up_authentication(
         Err(found) => problems.extend(found),
     }
     problems
+}
+
+impl Limits {
+    /// Sets how many invalid tokens may come from one address, with which callers authenticate over HTTP: `"60/1m"` by
+    /// default.
+    ///
+    /// Further guesses are refused with `429` and `Retry-After`, without being verified. Tokens that were accepted from the
+    /// address before are verified as always; a new one is verified if it comes again after the time in `Retry-After`. A
+    /// repeated token counts once, and a token that the authorization server has issued, such as an expired one, does not
+    /// count. See
+    /// [guesses](crate::guide::authorization#guesses).
+    ///
+    /// [`build`](crate::ServerBuilder::build) fails if it is not a rate.
+    pub fn invalid_token_rate(mut self, rate: &str) -> Self {
+        self.invalid_tokens = Rate::parse(rate);
+        self
+    }
 }

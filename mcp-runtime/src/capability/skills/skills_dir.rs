@@ -73,6 +73,9 @@ fn mount(outer: &mut Options, prefix: &str, mounted: &Options) {
 impl IntoAddition for SkillsDir {
     fn into_addition(self) -> Addition {
         let named = Named { key: "skills", open: open_skills, mount };
-        Addition::option(named, |options| add(options, [self]))
+        Addition::of(move |builder| {
+            add(&mut builder.options, [self]);
+            builder.open_on_build(named);
+        })
     }
 }

@@ -30,7 +30,8 @@ struct ResultHead<'a> {
 pub(crate) struct InputRounds {
     params: RequestParams,
     answers: Map<String, Value>,
-    round: u32,
+    /// How often it was sent again, so that its result depends on answers.
+    pub(crate) round: u32,
 }
 
 /// The outcome of a round.
@@ -83,11 +84,6 @@ impl InputRounds {
     /// The params of the next request.
     pub(crate) fn params(&self) -> &RequestParams {
         &self.params
-    }
-
-    /// Whether the request was sent more than once, so that its result depends on answers.
-    pub(crate) fn has_repeated(&self) -> bool {
-        self.round > 0
     }
 
     /// Begins the next round: the input that must be given for it.

@@ -78,7 +78,7 @@ impl SharedClient {
                 }
                 outcome @ (RoundOutcome::Complete | RoundOutcome::Task) => {
                     let is_task = matches!(outcome, RoundOutcome::Task);
-                    return Ok(CompleteReply { json, has_repeated: rounds.has_repeated(), is_task });
+                    return Ok(CompleteReply { json, has_repeated: rounds.round > 0, is_task });
                 }
                 RoundOutcome::Input(required) => {
                     let requests = rounds.next(required).map_err(|what| invalid(&what))?;

@@ -50,7 +50,7 @@ pub(crate) struct Filter {
 
 pub(super) struct SubscribedUris {
     /// The subscriber's spelling by normalized URI: nearly always the same text, which is kept once.
-    by_key: HashMap<Arc<str>, Arc<str>>,
+    pub(super) by_key: HashMap<Arc<str>, Arc<str>>,
     /// For the bytes of all of them.
     pub(super) permit: Permit,
 }
@@ -107,14 +107,6 @@ impl Filter {
             Change::Updated(uri) => self.uris.read().by_key.contains_key(&*normalize_uri(uri)),
             _ => true,
         }
-    }
-
-    /// Every list, and every resource of the subscriber.
-    #[cfg(feature = "shared")]
-    pub(super) fn everything(&self) -> Vec<Change> {
-        let mut changes: Vec<_> = ItemList::ALL.iter().copied().map(Change::List).collect();
-        changes.extend(self.uris.read().by_key.keys().cloned().map(Change::Updated));
-        changes
     }
 
     /// The change as this subscriber gets it; `None` if it is not subscribed to it. URIs of published changes are

@@ -44,14 +44,14 @@ impl Default for SubscriptionLimits {
 
 /// Publishes the changes of a server; clones share one hub.
 #[derive(Clone)]
-pub(crate) struct Hub(Arc<HubInner>);
+pub(crate) struct Hub(pub(super) Arc<HubInner>);
 
-struct HubInner {
-    limits: SubscriptionLimits,
+pub(super) struct HubInner {
+    pub(super) limits: SubscriptionLimits,
     permits: Arc<Shares>,
     /// Bytes of what subscribers subscribe to.
     bytes: Arc<Shares>,
-    subscribers: RwLock<HashMap<u64, Arc<SubscriberEntry>>>,
+    pub(super) subscribers: RwLock<HashMap<u64, Arc<SubscriberEntry>>>,
     next_key: AtomicU64,
     /// The open streams of principals.
     streams: Mutex<HashMap<u64, OpenStream>>,
@@ -63,11 +63,11 @@ struct OpenStream {
 }
 
 /// The hub's part of a subscriber.
-struct SubscriberEntry {
-    filter: Arc<Filter>,
+pub(super) struct SubscriberEntry {
+    pub(super) filter: Arc<Filter>,
     /// The caller that opened the newest stream of a legacy session.
-    caller: RwLock<Option<Arc<Principal>>>,
-    access_rules: Option<Arc<AccessRules>>,
+    pub(super) caller: RwLock<Option<Arc<Principal>>>,
+    pub(super) access_rules: Option<Arc<AccessRules>>,
     queue: Mutex<ChangeQueue>,
 }
 
@@ -84,7 +84,7 @@ struct ChangeQueue {
 
 impl SubscriberEntry {
     /// Queues a change that the filter selects; returns the waker to wake.
-    fn enqueue(&self, change: &Change, limit: usize) -> Option<Waker> {
+    pub(super) fn enqueue(&self, change: &Change, limit: usize) -> Option<Waker> {
         let change = self.filter.select(change)?;
         let mut queue = self.queue.lock();
         if queue.queued.contains(&change) {
@@ -173,27 +173,6 @@ impl Hub {
         let wakers: Vec<Waker> =
             allowed.filter_map(|subscriber| subscriber.enqueue(&change, limit)).collect();
         // a waker runs foreign code, which may drop a subscriber and so lock the table
-        drop(subscribers);
-        wakers.into_iter().for_each(Waker::wake);
-    }
-
-    /// Publishes to every subscriber whatever its filter selects but subjects; updates of resources that it `is_allowed` to
-    /// read.
-    #[cfg(feature = "shared")]
-    pub(crate) fn publish_everything(&self, is_allowed: impl Fn(&str, Access<'_>) -> bool) {
-        let limit = self.0.limits.pending;
-        let subscribers = self.0.subscribers.read();
-        let mut wakers = Vec::new();
-        for subscriber in subscribers.values() {
-            let caller = subscriber.caller.read();
-            let caller = caller.as_deref().filter(|caller| !caller.has_expired());
-            let access = Access::new(caller, subscriber.access_rules.as_deref());
-            for change in subscriber.filter.everything() {
-                if !matches!(&change, Change::Updated(uri) if !is_allowed(uri, access)) {
-                    wakers.extend(subscriber.enqueue(&change, limit));
-                }
-            }
-        }
         drop(subscribers);
         wakers.into_iter().for_each(Waker::wake);
     }

@@ -4,6 +4,8 @@
 mod change;
 mod filter;
 mod hub;
+#[cfg(feature = "shared")]
+mod missed;
 #[cfg(feature = "tasks")]
 mod subject;
 

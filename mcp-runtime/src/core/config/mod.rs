@@ -124,22 +124,6 @@ impl Limits {
         self
     }
 
-    /// Sets how many invalid tokens may come from one address, with which callers authenticate over HTTP: `"60/1m"` by
-    /// default.
-    ///
-    /// Further guesses are refused with `429` and `Retry-After`, without being verified. Tokens that were accepted from the
-    /// address before are verified as always; a new one is verified if it comes again after the time in `Retry-After`. A
-    /// repeated token counts once, and a token that the authorization server has issued, such as an expired one, does not
-    /// count. See
-    /// [guesses](crate::guide::authorization#guesses).
-    ///
-    /// [`build`](crate::ServerBuilder::build) fails if it is not a rate.
-    #[cfg(feature = "auth")]
-    pub fn invalid_token_rate(mut self, rate: &str) -> Self {
-        self.invalid_tokens = Rate::parse(rate);
-        self
-    }
-
     /// Sets how many calls [`consume_once`](crate::Context::consume_once) remembers until they can no longer be retried,
     /// at all replicas together if they [share a store](crate::ServerBuilder::shared); 10,000 by default. Then it returns an
     /// error, and so it does if one client has half of them.

@@ -46,30 +46,4 @@ impl TelemetryOptions {
         self.forward_events = true;
         self.client_logging()
     }
-
-    /// Collects metrics for Prometheus, which [`Server::metrics`](crate::Server::metrics) writes.
-    #[cfg(feature = "metrics")]
-    pub fn metrics(mut self) -> Self {
-        self.metrics = true;
-        self
-    }
-
-    /// Collects metrics for Prometheus, and serves them over HTTP at this path, such as `/metrics`, beside the endpoint.
-    ///
-    /// Hosts are checked as for the endpoint, callers are not: every client that reaches the path may read them.
-    #[cfg(feature = "metrics")]
-    pub fn metrics_path(mut self, path: impl Into<String>) -> Self {
-        self.metrics_path = Some(path.into());
-        self.metrics()
-    }
-
-    /// Collects metrics for Prometheus, and serves them over HTTP at `/metrics` on an address of their own, for as long as
-    /// the server is served over HTTP or stdio.
-    ///
-    /// Neither hosts nor callers are checked there.
-    #[cfg(feature = "metrics")]
-    pub fn metrics_address(mut self, address: impl Into<std::net::SocketAddr>) -> Self {
-        self.metrics_address = Some(address.into());
-        self.metrics()
-    }
 }

@@ -64,6 +64,19 @@ fn parse_known(block: &Value) -> Option<Content> {
     })
 }
 
+impl ResourceContents {
+    /// One item of `contents`; `None` if it has neither text nor a blob.
+    pub(crate) fn from_json(item: &Value) -> Option<Self> {
+        let text = |key: &str| item.get(key)?.as_str().map(str::to_owned);
+        let contents = match text("text") {
+            Some(text) => Self::text(text),
+            None => Self::blob_from_base64(text("blob")?),
+        };
+        let meta = item.get("_meta").and_then(Value::as_object).cloned().map(Box::new);
+        Some(Self { uri: text("uri"), mime: text("mimeType"), meta, ..contents })
+    }
+}
+
 /// Parses a prompt's message; `None` if its role is unknown.
 pub(crate) fn parse_message(message: &Value) -> Option<Message> {
     let role = parse_role(message.get("role")?)?;

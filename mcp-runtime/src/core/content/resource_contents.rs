@@ -77,18 +77,6 @@ impl ResourceContents {
         }
     }
 
-    /// One item of `contents`; `None` if it has neither text nor a blob.
-    #[cfg(feature = "client")]
-    pub(crate) fn from_json(item: &Value) -> Option<Self> {
-        let text = |key: &str| item.get(key)?.as_str().map(str::to_owned);
-        let contents = match text("text") {
-            Some(text) => Self::text(text),
-            None => Self::blob_from_base64(text("blob")?),
-        };
-        let meta = item.get("_meta").and_then(Value::as_object).cloned().map(Box::new);
-        Some(Self { uri: text("uri"), mime: text("mimeType"), meta, ..contents })
-    }
-
     /// `text` on the wire, of text contents.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {

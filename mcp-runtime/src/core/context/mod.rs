@@ -2,6 +2,8 @@
 
 mod cancellation;
 pub(crate) mod client_feature;
+#[cfg(feature = "tracing")]
+mod client_layer;
 pub(crate) mod client_request_error;
 mod client_requests;
 mod current_call;
@@ -34,13 +36,13 @@ pub use crate::core::{
     protocol::{LogLevel, ParseNameError},
 };
 use cancellation::Cancelled;
+#[cfg(feature = "tracing")]
+pub use client_layer::client_layer;
 use progress::Amount;
 pub use progress::Progress;
 pub(crate) use progress::ProgressToken;
 pub(crate) use suspension::{Continuation, Suspension};
 pub(crate) use trace_context::is_traceparent;
-#[cfg(feature = "tracing")]
-pub use tracing_events::client_layer;
 pub(crate) use tracing_events::has_forwarder;
 pub(crate) use tracing_events::{forward, may_forward, register_forwarder};
 

@@ -13,6 +13,8 @@ mod observation;
 mod pagination;
 mod request;
 mod response;
+#[cfg(feature = "tasks")]
+mod resumed_tool;
 mod subscriptions;
 mod tools;
 

@@ -26,13 +26,13 @@ use crate::core::{
 
 /// One `tools/call`.
 #[derive(Clone)]
-struct CallTool<'a> {
-    entry: Arc<ToolEntry>,
+pub(super) struct CallTool<'a> {
+    pub(super) entry: Arc<ToolEntry>,
     /// Raw JSON of an object.
-    arguments: Cow<'a, str>,
-    retry: Option<Arc<Retry>>,
+    pub(super) arguments: Cow<'a, str>,
+    pub(super) retry: Option<Arc<Retry>>,
     /// How the call may continue outside of its request.
-    continuation: Option<Arc<dyn Continuation>>,
+    pub(super) continuation: Option<Arc<dyn Continuation>>,
 }
 
 impl Server {
@@ -84,23 +84,6 @@ impl Server {
         let entry = entry.clone();
         let call = CallTool { entry, arguments, retry, continuation };
         Ok(self.call_item(request, call))
-    }
-}
-
-#[cfg(feature = "tasks")]
-impl Server {
-    /// Runs the function of a tool again, for a call that another process has admitted.
-    pub(crate) fn resume_tool(
-        &self,
-        request: Request<'_>,
-        entry: Arc<ToolEntry>,
-        arguments: String,
-        continuation: Arc<dyn Continuation>,
-        retry: Option<Arc<Retry>>,
-    ) -> Response {
-        let (arguments, continuation) = (Cow::Owned(arguments), Some(continuation));
-        let call = CallTool { entry, arguments, retry, continuation };
-        self.call_item(request, call)
     }
 }
 

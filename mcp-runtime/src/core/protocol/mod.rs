@@ -2,6 +2,8 @@
 
 mod error_code;
 mod extension;
+#[cfg(any(feature = "auth", feature = "client-oauth"))]
+mod issuer;
 mod item_list;
 mod log_level;
 mod meta;
@@ -17,12 +19,12 @@ pub(crate) use extension::{
 };
 #[cfg(feature = "skills")]
 pub(crate) use extension::{SKILLS_EXTENSION, SKILLS_SETTINGS};
+#[cfg(any(feature = "auth", feature = "client-oauth"))]
+pub(crate) use issuer::issuer_metadata_urls;
 pub(crate) use item_list::ItemList;
 pub use log_level::LogLevel;
 pub(crate) use meta::*;
 pub(crate) use method::{Method, OPEN_STREAMS};
 pub use parse_name::ParseNameError;
 pub use revision::Revision;
-#[cfg(any(feature = "auth", feature = "client-oauth"))]
-pub(crate) use uri::issuer_metadata_urls;
 pub(crate) use uri::{normalize_uri, uri_with_prefix};

@@ -295,14 +295,6 @@ pub(crate) struct Named {
 }
 
 impl Addition {
-    /// A capability, with what it keeps in the options.
-    pub(crate) fn option(named: Named, set: impl FnOnce(&mut Options) + 'static) -> Self {
-        Self::of(move |builder| {
-            set(&mut builder.options);
-            builder.open_on_build(named);
-        })
-    }
-
     pub(crate) fn item(item: impl IntoRuntimeItem) -> Self {
         let item = item.into_runtime_item();
         Self::of(|builder| builder.push(ItemSource::Runtime(item)))

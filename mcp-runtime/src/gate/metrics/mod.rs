@@ -22,6 +22,7 @@ use prometheus::{
 };
 
 use crate::core::{
+    config::TelemetryOptions,
     connection::Principal,
     item::BuildError,
     observer::{EndedRequest, EndedTask, OTHER, Observer, RefusedRequest},
@@ -256,6 +257,31 @@ impl Observer for Metrics {
     fn issuer_asked(&self, issuer: &str, question: &'static str, outcome: &'static str, duration: Duration) {
         let labels = [issuer, question, outcome];
         self.issuers.with_label_values(&labels).observe(duration.as_secs_f64());
+    }
+}
+
+impl TelemetryOptions {
+    /// Collects metrics for Prometheus, which [`Server::metrics`](crate::Server::metrics) writes.
+    pub fn metrics(mut self) -> Self {
+        self.metrics = true;
+        self
+    }
+
+    /// Collects metrics for Prometheus, and serves them over HTTP at this path, such as `/metrics`, beside the endpoint.
+    ///
+    /// Hosts are checked as for the endpoint, callers are not: every client that reaches the path may read them.
+    pub fn metrics_path(mut self, path: impl Into<String>) -> Self {
+        self.metrics_path = Some(path.into());
+        self.metrics()
+    }
+
+    /// Collects metrics for Prometheus, and serves them over HTTP at `/metrics` on an address of their own, for as long as
+    /// the server is served over HTTP or stdio.
+    ///
+    /// Neither hosts nor callers are checked there.
+    pub fn metrics_address(mut self, address: impl Into<std::net::SocketAddr>) -> Self {
+        self.metrics_address = Some(address.into());
+        self.metrics()
     }
 }
 

@@ -6,6 +6,7 @@
 
 #[cfg(test)]
 mod changes;
+mod envelope;
 mod schema;
 
 /// A function to call with any bytes.

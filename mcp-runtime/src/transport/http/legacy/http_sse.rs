@@ -234,7 +234,9 @@ async fn serve(
             if !sender.wait_for_capacity().await {
                 return;
             }
-            chunk = next.released();
+            chunk = next;
+            // its bytes have been passed on
+            chunk.permit = None;
             if sender.put(events) != Put::Queued {
                 return;
             }

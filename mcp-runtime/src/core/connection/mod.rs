@@ -19,7 +19,7 @@ pub(crate) use access::ImpliesFn;
 pub(crate) use access::{Access, AccessError, AccessRules, VisibleFn};
 pub use access::{ItemKind, ItemView};
 #[cfg(feature = "http")]
-pub(crate) use outbound::{Outbound, Put, Receiver};
+pub(crate) use outbound::{Outbound, Put, Receiver, TakenMessages};
 pub(crate) use pending::{ClientId, PendingRequests, PendingResponse};
 pub use principal::Principal;
 pub(crate) use principal::principal_digest;

@@ -11,7 +11,11 @@ use hyper::body::Bytes;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::response_body::charged;
-use crate::core::{connection::Receiver, jsonrpc::replace_line_breaks, protocol::Revision};
+use crate::core::{
+    connection::{Receiver, TakenMessages},
+    jsonrpc::replace_line_breaks,
+    protocol::Revision,
+};
 
 /// After this much silence a comment is sent.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -23,6 +27,9 @@ const RETRY: &[u8] = b"retry: 1000\n\n";
 /// Reads the events of a stream.
 pub(super) struct EventReader {
     receiver: Receiver,
+    /// Events that are handed on one at a time: a body that has handed on all of them is dropped, and with it the permit of its
+    /// stream.
+    taken: TakenMessages,
     silence: Pin<Box<Sleep>>,
     /// When it completes, the stream breaks off.
     end: Option<StreamDeadline>,
@@ -59,12 +66,12 @@ impl Future for StreamDeadline {
 impl EventReader {
     /// Reads events as text, until `end` completes.
     pub(super) fn new(receiver: Receiver, end: Option<StreamDeadline>) -> Self {
-        Self { receiver, silence: Box::pin(sleep(KEEP_ALIVE)), end }
+        Self { receiver, taken: TakenMessages::default(), silence: Box::pin(sleep(KEEP_ALIVE)), end }
     }
 
     /// Whether every event has been read.
     pub(super) fn is_finished(&self) -> bool {
-        self.receiver.is_finished()
+        self.taken.messages.is_empty() && self.receiver.is_finished()
     }
 
     /// The next events as text.
@@ -75,22 +82,27 @@ impl EventReader {
         {
             self.end = None;
             self.receiver.abandon();
+            self.taken = TakenMessages::default();
             out.extend_from_slice(final_text);
         }
-        match self.receiver.poll(cx) {
-            Poll::Ready(Some(taken)) => {
-                for event in taken.messages {
-                    if out.is_empty() { out = event } else { out.extend_from_slice(&event) }
+        if self.taken.messages.is_empty() {
+            match self.receiver.poll(cx) {
+                Poll::Ready(Some(taken)) => self.taken = taken,
+                Poll::Ready(None) if out.is_empty() => return Poll::Ready(None),
+                Poll::Pending if out.is_empty() => {
+                    ready!(self.silence.as_mut().poll(cx));
+                    out.extend_from_slice(COMMENT);
                 }
-                permit = taken.permit;
+                Poll::Ready(None) | Poll::Pending => {}
             }
-            Poll::Ready(None) if out.is_empty() => return Poll::Ready(None),
-            Poll::Ready(None) => {}
-            Poll::Pending if out.is_empty() => {
-                ready!(self.silence.as_mut().poll(cx));
-                out.extend_from_slice(COMMENT);
+        }
+        if let Some((event, held)) = self.taken.pop() {
+            if out.is_empty() {
+                out = event
+            } else {
+                out.extend_from_slice(&event)
             }
-            Poll::Pending => {}
+            permit = held;
         }
         self.silence.as_mut().reset(Instant::now() + KEEP_ALIVE);
         Poll::Ready(Some(charged(out, permit)))

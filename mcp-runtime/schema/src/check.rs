@@ -21,6 +21,9 @@ use super::{equality, number};
 /// The deepest nesting of a value; `serde_json` does not read deeper values either.
 pub(super) const MAX_DEPTH: usize = 128;
 
+/// How many keywords that apply schemas to the same value are followed within each other, over all levels of a value.
+const MAX_APPLICATIONS: usize = 512;
+
 /// The longest name, in bytes, that is matched against patterns.
 pub(super) const MAX_PATTERN_NAME: usize = 1 << 16;
 
@@ -79,6 +82,8 @@ pub(super) struct Validation<'a> {
     pub(super) fail_fast: bool,
     /// The steps from the root to the present value.
     pub(super) path: Vec<PathStep<'a>>,
+    /// How many keywords have led from the root to the present schema without a step of the value.
+    applications: usize,
     /// How many arrays and objects with others in them have been checked against nodes that are shared.
     steps: usize,
     /// Results by node and address of the value, once there were many steps: a value inside of alternatives, or of several
@@ -100,6 +105,7 @@ impl<'a> Validation<'a> {
             reads_once: false,
             fail_fast: true,
             path: Vec::new(),
+            applications: 0,
             steps: 0,
             results: HashMap::default(),
             errors: Vec::new(),
@@ -200,12 +206,7 @@ impl<'a> Validation<'a> {
             return false;
         }
         if self.path.len() > MAX_DEPTH {
-            return self.fail(|| {
-                Mismatch::new(
-                    format!("at most {MAX_DEPTH} levels"),
-                    format!("is nested deeper than {MAX_DEPTH} levels"),
-                )
-            });
+            return self.fail_depth();
         }
         if node.never {
             return self.fail(|| Mismatch::new("nothing", format!("{} is not allowed", summarize(value))));
@@ -245,6 +246,15 @@ impl<'a> Validation<'a> {
         result
     }
 
+    fn fail_depth(&mut self) -> bool {
+        self.fail(|| {
+            Mismatch::new(
+                format!("at most {MAX_DEPTH} levels"),
+                format!("is nested deeper than {MAX_DEPTH} levels"),
+            )
+        })
+    }
+
     /// Checks a value of an allowed type against the keywords of a node.
     fn check_keywords(&mut self, id: NodeId, node: &'a SchemaNode, value: &'a Value) -> bool {
         let matches_rules = match value {
@@ -277,6 +287,16 @@ impl<'a> Validation<'a> {
     }
 
     fn check_applicator(&mut self, applicator: &'a Applicator, value: &'a Value) -> bool {
+        if self.applications == MAX_APPLICATIONS {
+            return self.fail_depth();
+        }
+        self.applications += 1;
+        let result = self.applies(applicator, value);
+        self.applications -= 1;
+        result
+    }
+
+    fn applies(&mut self, applicator: &'a Applicator, value: &'a Value) -> bool {
         match applicator {
             Applicator::Ref(id) => self.check(*id, value),
             Applicator::AllOf(ids) => ids.iter().fold(true, |all, id| {

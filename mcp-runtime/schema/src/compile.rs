@@ -95,8 +95,12 @@ pub(super) struct UnsupportedKeywords {
 
 /// As [`compile_by_pointer`]; the errors are one of each subschema that has some.
 pub(super) fn compile_all(root: &Value) -> Result<CompiledSchema, UnsupportedKeywords> {
-    let mut compiler = Compiler { root, nodes: Vec::new(), ids: HashMap::new(), errors: Vec::new() };
+    let mut compiler =
+        Compiler { root, nodes: Vec::new(), ids: HashMap::new(), referenced: Vec::new(), errors: Vec::new() };
     compiler.node("", root);
+    while let Some((id, pointer, schema)) = compiler.referenced.pop() {
+        compiler.compile_node(id, &pointer, schema);
+    }
     if compiler.errors.is_empty() {
         compiler.reject_endless_references();
     }
@@ -236,11 +240,16 @@ fn decided_types(
     (accepts, refuses)
 }
 
+/// How many schemas may be applied to one value within each other, such as by references to references.
+const MAX_APPLIED: usize = 64;
+
 struct Compiler<'a> {
     root: &'a Value,
     nodes: Vec<SchemaNode>,
     /// Nodes by JSON pointer, so that references share nodes and recursive schemas terminate.
     ids: HashMap<String, NodeId>,
+    /// The nodes to compile that were referred to: a chain of references may be longer than the stack is.
+    referenced: Vec<(NodeId, String, &'a Value)>,
     errors: Vec<UnsupportedKeyword>,
 }
 
@@ -314,9 +323,19 @@ impl Compiler<'_> {
         if let Some(id) = self.ids.get(pointer) {
             return *id;
         }
+        let id = self.new_node(pointer);
+        self.compile_node(id, pointer, schema);
+        id
+    }
+
+    fn new_node(&mut self, pointer: &str) -> NodeId {
         let id = self.nodes.len();
         self.nodes.push(SchemaNode::default());
         self.ids.insert(pointer.to_owned(), id);
+        id
+    }
+
+    fn compile_node(&mut self, id: NodeId, pointer: &str, schema: &Value) {
         let node = match schema {
             Value::Bool(allowed) => Ok(SchemaNode { never: !allowed, ..SchemaNode::default() }),
             Value::Object(map) => self.compile_object(&Subschema { map, pointer }),
@@ -334,7 +353,6 @@ impl Compiler<'_> {
             }
             Err(error) => self.errors.push(error),
         }
-        id
     }
 
     fn compile_object(&mut self, subschema: &Subschema<'_>) -> CompileResult<SchemaNode> {
@@ -520,46 +538,60 @@ impl Compiler<'_> {
         let root_id = self.root.get("$id").and_then(Value::as_str).unwrap_or_default();
         let local = reference.strip_prefix(root_id).filter(|rest| rest.starts_with('#')).unwrap_or(reference);
         let root = self.root;
-        match walk::resolve(root, local) {
-            Some((pointer, schema)) => Ok(self.node(&pointer, schema)),
-            None => subschema.unsupported("$ref", format!("`{reference}` does not exist in this schema")),
+        let Some((pointer, schema)) = walk::resolve(root, local) else {
+            return subschema.unsupported("$ref", format!("`{reference}` does not exist in this schema"));
+        };
+        if let Some(id) = self.ids.get(pointer.as_str()) {
+            return Ok(*id);
         }
+        let id = self.new_node(&pointer);
+        self.referenced.push((id, pointer, schema));
+        Ok(id)
     }
 
-    /// Rejects schemas that apply themselves to the same value: validation would not terminate.
+    /// Rejects schemas that apply themselves to the same value, so that validation would not terminate, or so many others
+    /// within each other that it would need too much of the stack.
     fn reject_endless_references(&mut self) {
-        let mut done = vec![false; self.nodes.len()];
-        let mut active = vec![false; self.nodes.len()];
-        let endless: Vec<NodeId> = (0..self.nodes.len())
-            .filter(|start| self.applies_itself(*start, &mut active, &mut done))
-            .collect();
-        for start in endless {
-            let at = self.ids.iter().find(|(_, id)| **id == start).map(|(at, _)| at.clone());
-            self.errors.push(UnsupportedKeyword {
-                keyword: "$ref".to_owned(),
-                pointer: at.unwrap_or_default(),
-                reason: "it refers to itself".to_owned(),
-            });
+        let mut pointers = vec![""; self.nodes.len()];
+        for (pointer, id) in &self.ids {
+            if let Some(slot) = pointers.get_mut(*id) {
+                *slot = pointer;
+            }
+        }
+        let mut heights = vec![None; self.nodes.len()];
+        for (id, pointer) in pointers.into_iter().enumerate() {
+            if self.height(id, MAX_APPLIED, &mut heights).is_none() {
+                self.errors.push(UnsupportedKeyword {
+                    keyword: "$ref".to_owned(),
+                    pointer: pointer.to_owned(),
+                    reason: format!("it refers to itself, or leads through more than {MAX_APPLIED} schemas"),
+                });
+            }
         }
     }
 
-    fn applies_itself(&self, id: NodeId, active: &mut [bool], done: &mut [bool]) -> bool {
-        if done.get(id).copied().unwrap_or(true) {
-            return false;
+    /// How many schemas a node applies to its value within each other, if these are not more than some. Of those that lead to
+    /// more, the first that is asked for is told.
+    fn height(&self, id: NodeId, most: usize, heights: &mut [Option<usize>]) -> Option<usize> {
+        match heights.get(id) {
+            Some(None) if most > 0 => {}
+            Some(Some(height)) if *height <= most => return Some(*height),
+            _ => return None,
         }
-        if let Some(mark) = active.get_mut(id)
-            && std::mem::replace(mark, true)
-        {
-            return true;
-        }
+        let set = |heights: &mut [Option<usize>], height| {
+            if let Some(slot) = heights.get_mut(id) {
+                *slot = Some(height);
+            }
+        };
+        // until it is known: whatever leads back to it is endless
+        set(heights, usize::MAX);
         let applicators = self.nodes.get(id).map(|node| node.applicators.as_slice()).unwrap_or_default();
-        let mut next = applicators.iter().flat_map(Applicator::ids);
-        let is_endless = next.any(|id| self.applies_itself(id, active, done));
-        if let (Some(mark), Some(finished)) = (active.get_mut(id), done.get_mut(id)) {
-            *mark = false;
-            *finished = true;
-        }
-        is_endless
+        let mut applied = applicators.iter().flat_map(Applicator::ids);
+        let highest = applied
+            .try_fold(0, |highest: usize, id| Some(highest.max(self.height(id, most - 1, heights)?)));
+        let height = highest.map(|highest| highest + 1);
+        set(heights, height.unwrap_or_default());
+        height
     }
 }
 

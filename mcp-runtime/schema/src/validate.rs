@@ -174,7 +174,7 @@ impl Validator {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Map, json};
 
     use super::*;
     use crate::check::MAX_PATTERN_NAME;
@@ -375,6 +375,46 @@ mod tests {
         }
         let text = "[".repeat(100_000);
         assert!(validator.validate_str(&text).is_err());
+    }
+
+    /// `d0`, which leads to `d1` by that, and so on to a schema.
+    fn chain(length: usize, link: impl Fn(Value) -> Value, last: Value) -> Value {
+        let name = |n: usize| format!("d{n}");
+        let to = |n: usize| json!({ "$ref": format!("#/$defs/{}", name(n)) });
+        let mut defs: Map<String, Value> = (0..length).map(|n| (name(n), link(to(n + 1)))).collect();
+        defs.insert(name(length), last);
+        json!({ "$ref": "#/$defs/d0", "$defs": defs })
+    }
+
+    #[test]
+    fn long_chains_of_references_are_compiled_in_bounded_stack() {
+        let text = || json!({ "type": "string" });
+        let member = |next: Value| json!({ "type": "object", "properties": { "a": next } });
+        assert!(Validator::compile(&chain(2_000, member, text())).is_ok());
+        let applied = |next: Value| json!({ "allOf": [next], "title": "T" });
+        let compiled =
+            Validator::compile(&chain(30, applied, text())).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(compiled.validate(&json!(1)).len(), 1);
+        let links: [fn(Value) -> Value; 2] = [|next| next, |next| json!({ "allOf": [next], "minLength": 1 })];
+        for link in links {
+            let schema = chain(2_000, link, text());
+            let refused = Validator::compile(&schema).unwrap_err();
+            assert_eq!((refused.keyword.as_str(), refused.pointer.as_str()), ("$ref", ""));
+            assert!(refused.to_string().contains("leads through more than 64 schemas"), "{refused}");
+            let (foreign, passed_over) = Validator::compile_foreign(&schema);
+            assert!(foreign.is_some() && !passed_over.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_deep_value_to_which_many_schemas_apply_at_each_level_is_checked_in_bounded_stack() {
+        let level = json!({ "type": "object", "properties": { "a": { "$ref": "#" } } });
+        let schema = chain(30, |next| json!({ "allOf": [next], "title": "T" }), level);
+        let validator = Validator::compile(&schema).unwrap_or_else(|error| panic!("{error}"));
+        let nest = |depth: usize| (0..depth).fold(json!(1), |inner, _| json!({ "a": inner }));
+        assert_eq!(validator.validate(&nest(3)).len(), 1);
+        let deep = validator.validate(&nest(120));
+        assert!(deep.iter().any(|error| error.to_string().contains("is nested deeper")), "{deep:?}");
     }
 
     #[test]

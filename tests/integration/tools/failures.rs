@@ -278,7 +278,7 @@ async fn a_panic_fails_only_its_call() {
         match tool {
             // the panic comes when the result is ready
             "unprintable" | "unprintable_later" | "falls_apart" => {
-                assert!(reply.is_error() || reply.error().is_some())
+                assert!(reply.is_error() || reply.error().is_some());
             }
             _ => assert_eq!(failure(&reply), format!("tool '{tool}' failed")),
         }

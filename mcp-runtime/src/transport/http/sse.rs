@@ -98,9 +98,9 @@ impl EventReader {
         }
         if let Some((event, held)) = self.taken.pop() {
             if out.is_empty() {
-                out = event
+                out = event;
             } else {
-                out.extend_from_slice(&event)
+                out.extend_from_slice(&event);
             }
             permit = held;
         }

@@ -1,7 +1,8 @@
 //! `prompts/get`.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value, json};
 
 use super::{PromptCall, PromptEntry, PromptResult, Prompts, write_prompt_result};
@@ -171,16 +172,44 @@ impl GetPrompt<'_> {
 
 /// A prompt's arguments: strings, though other JSON values are accepted as their text; null is absent.
 fn parse_arguments(json: &str) -> Result<Vec<(String, TextArgument)>, ProtocolError> {
-    let members: Map<String, Value> = serde_json::from_str(json)
+    let PromptArguments(values) = serde_json::from_str(json)
         .map_err(|_| ProtocolError::invalid_params("`arguments` is not an object"))?;
     if has_duplicate_keys(json) {
         let errors: Vec<String> = duplicate_keys(json).iter().map(ToString::to_string).collect();
         return Err(ProtocolError::invalid_params(format!("invalid arguments: {}", errors.join("; "))));
     }
-    let text = |value| match value {
-        Value::Null => None,
-        Value::String(text) => Some(TextArgument::One(text)),
-        other => Some(TextArgument::One(other.to_string())),
-    };
-    Ok(members.into_iter().filter_map(|(name, value)| Some((name, text(value)?))).collect())
+    Ok(values)
+}
+
+/// The members of an object, in their order and without those that are `null`. A map in between would cost a fortieth of a
+/// request.
+struct PromptArguments(Vec<(String, TextArgument)>);
+
+impl<'de> Deserialize<'de> for PromptArguments {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+
+        impl<'de> Visitor<'de> for Members {
+            type Value = PromptArguments;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PromptArguments, A::Error> {
+                let mut values = Vec::new();
+                while let Some((name, value)) = map.next_entry::<String, Value>()? {
+                    let text = match value {
+                        Value::Null => continue,
+                        Value::String(text) => text,
+                        other => other.to_string(),
+                    };
+                    values.push((name, TextArgument::One(text)));
+                }
+                Ok(PromptArguments(values))
+            }
+        }
+
+        deserializer.deserialize_map(Members)
+    }
 }

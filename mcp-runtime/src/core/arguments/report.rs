@@ -1,7 +1,10 @@
 //! Repair and report of rejected arguments: harmless mistakes are repaired, else one report names everything that is
 //! invalid.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashSet},
+};
 
 use serde_json::{Value, value::RawValue};
 
@@ -235,8 +238,15 @@ impl ToolInput {
         let small = members.iter().position(exceeds).unwrap_or(members.len());
         let (small, large) = members.split_at(small);
         let mut repaired = self.repair_all(Cow::Owned(object_text(small)), strict)?;
-        let is_left_out = |path: &str| large.iter().any(|(_, name, _)| path == member_path(name));
-        repaired.violations.retain(|violation| !is_left_out(&violation.path));
+        // there may be a million of them, and a few violations
+        let paths: HashSet<&str> =
+            repaired.violations.iter().map(|violation| violation.path.as_str()).collect();
+        let left_out: HashSet<String> = large
+            .iter()
+            .map(|(_, name, _)| member_path(name))
+            .filter(|path| paths.contains(path.as_str()))
+            .collect();
+        repaired.violations.retain(|violation| !left_out.contains(&violation.path));
         repaired.rest = Some(object_text(large));
         Ok(repaired)
     }

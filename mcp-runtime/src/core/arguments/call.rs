@@ -160,10 +160,11 @@ fn repair_and_call<R: 'static>(
         return if parts.rules.is_empty() { outcome } else { check_rules(outcome, &call) };
     }
     let errors = repair.errors(parts, is_filled.then_some(arguments));
+    let unknown = parts.unknown_keys();
     if is_filled {
-        return report_with_rules(&call, &errors, &repair.unknown, None);
+        return report_with_rules(&call, &errors, &unknown, None);
     }
-    Err(Report::of_tool(repair.tool, parts.args, &errors, &repair.unknown).refuse(&[]))
+    Err(Report::of_tool(repair.tool, parts.args, &errors, &unknown).refuse(&[]))
 }
 
 /// Passes on the outcome of a handler for valid arguments, once the rules accept them.
@@ -231,8 +232,6 @@ struct Repair<'a> {
     violations: Vec<ValidationError>,
     /// Why they are not JSON.
     unreadable: Option<serde_json::Error>,
-    /// The keys that name no parameter.
-    unknown: Vec<String>,
 }
 
 impl Repair<'_> {
@@ -241,7 +240,7 @@ impl Repair<'_> {
         self.unreadable.is_none()
             && self.duplicates.is_empty()
             && self.violations.is_empty()
-            && (!parts.strict || self.unknown.is_empty())
+            && (!parts.strict || parts.unknown_keys().is_empty())
     }
 
     /// Everything that is invalid; without `arguments` if a key is not valid text.
@@ -319,7 +318,6 @@ impl<'a> CallParts<'a> {
         let was_accepted = check_error.is_none();
         let has_duplicates = check_error.is_some_and(|error| error.has_duplicates);
         let duplicates = if has_duplicates { duplicate_keys(text) } else { Vec::new() };
-        let unknown = self.unknown_keys(text);
         let (text, violations, unreadable) = match tool.repair(text, self.strict) {
             Ok(repaired) => {
                 let changed = repaired.changed();
@@ -337,7 +335,7 @@ impl<'a> CallParts<'a> {
             }
             Err(error) => (Cow::Borrowed(text), Vec::new(), Some(error)),
         };
-        Ok(Repair { tool, text, duplicates, violations, unreadable, unknown })
+        Ok(Repair { tool, text, duplicates, violations, unreadable })
     }
 
     /// The violations of the keywords that decoding does not enforce.
@@ -345,9 +343,10 @@ impl<'a> CallParts<'a> {
         self.validator.and_then(|validator| validator.validate_str(text).err()).unwrap_or_default()
     }
 
-    /// The keys that name no parameter.
-    fn unknown_keys(&self, text: &str) -> Vec<String> {
+    /// The keys that name no parameter of a tool.
+    fn unknown_keys(&self) -> Vec<String> {
         let args = self.args;
+        let Input::Json(text) = self.input else { return Vec::new() };
         if has_flatten(args) {
             return Vec::new();
         }

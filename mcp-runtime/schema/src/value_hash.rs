@@ -5,37 +5,72 @@ use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 use serde_json::Value;
 
-use super::number;
+/// Computes the hashes of parts of one value.
+///
+/// The key is random, so that no one can write values that differ and have one hash.
+struct ValueHasher {
+    random: RandomState,
+    /// The values that integers are mixed with.
+    before: u64,
+    after: u64,
+}
 
-/// The hash of a value. The key is random, so that no one can write values that differ and have one hash.
-fn hash(random: &RandomState, value: &Value) -> u64 {
-    match value {
-        Value::Null => random.hash_one(0_u8),
-        Value::Bool(value) => random.hash_one((1_u8, value)),
-        Value::Number(number) => {
-            let (whole, rest) = number::parts(number);
-            random.hash_one((2_u8, whole, rest.to_bits()))
+impl Default for ValueHasher {
+    fn default() -> Self {
+        let random = RandomState::new();
+        let (before, after) = (random.hash_one(7_u8), random.hash_one(8_u8));
+        Self { random, before, after }
+    }
+}
+
+impl ValueHasher {
+    fn hash(&self, value: &Value) -> u64 {
+        match value {
+            Value::Null => self.random.hash_one(0_u8),
+            Value::Bool(value) => self.random.hash_one((1_u8, value)),
+            Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
+                (Some(integer), ..) => self.integer(integer.into()),
+                (_, Some(integer), _) => self.integer(integer.into()),
+                (.., float) => self.float(float.unwrap_or_default()),
+            },
+            Value::String(text) => self.random.hash_one((4_u8, text)),
+            Value::Array(items) => {
+                let mut hasher = self.random.build_hasher();
+                5_u8.hash(&mut hasher);
+                items.iter().for_each(|item| hasher.write_u64(self.hash(item)));
+                hasher.finish()
+            }
+            Value::Object(members) => {
+                // the order of keys is insignificant
+                let member = |(key, value): (&String, &Value)| self.random.hash_one((key, self.hash(value)));
+                self.random.hash_one((6_u8, members.iter().map(member).fold(0, u64::wrapping_add)))
+            }
         }
-        Value::String(text) => random.hash_one((3_u8, text)),
-        Value::Array(items) => {
-            let mut hasher = random.build_hasher();
-            4_u8.hash(&mut hasher);
-            items.iter().for_each(|item| hasher.write_u64(hash(random, item)));
-            hasher.finish()
+    }
+
+    fn integer(&self, value: i128) -> u64 {
+        let Ok(value) = i64::try_from(value) else { return self.random.hash_one((2_u8, value)) };
+        // each step can be undone, so no two integers have one hash
+        let mut mixed = (value.cast_unsigned() ^ self.before).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        mixed ^ (mixed >> 29) ^ self.after
+    }
+
+    fn float(&self, value: f64) -> u64 {
+        // integers of JSON are within ±2^64
+        const LIMIT: f64 = 36_893_488_147_419_103_232.0;
+        if value.fract() == 0.0 && value.abs() < LIMIT {
+            return self.integer(value as i128);
         }
-        Value::Object(members) => {
-            // the order of keys is insignificant
-            let member = |(key, value): (&String, &Value)| random.hash_one((key, hash(random, value)));
-            random.hash_one((5_u8, members.iter().map(member).fold(0, u64::wrapping_add)))
-        }
+        self.random.hash_one((3_u8, value.to_bits()))
     }
 }
 
 /// The positions of the first two items that are equal, if any are: values that differ have other hashes, as good as always.
 pub(super) fn first_duplicate(items: &[Value]) -> Option<(usize, usize)> {
-    let random = RandomState::new();
+    let hasher = ValueHasher::default();
     let mut hashes: Vec<(u64, usize)> =
-        items.iter().enumerate().map(|(at, item)| (hash(&random, item), at)).collect();
+        items.iter().enumerate().map(|(at, item)| (hasher.hash(item), at)).collect();
     hashes.sort_unstable();
     let pairs = hashes.iter().zip(hashes.iter().skip(1));
     pairs.filter(|((one, _), (other, _))| one == other).map(|((_, i), (_, j))| (*i, *j)).min()

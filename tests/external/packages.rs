@@ -6,17 +6,7 @@ use std::{
     process::Command,
 };
 
-use mcp_tests::programs;
-
-/// In the order in which they are published: each depends on those before it.
-const PUBLISHED: [&str; 6] = [
-    "mcp-runtime-macros",
-    "mcp-runtime-schema",
-    "mcp-runtime-fetch",
-    "mcp-runtime",
-    "mcp-runtime-openapi",
-    "mcp-dev",
-];
+use mcp_tests::programs::{self, PUBLISHED};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 

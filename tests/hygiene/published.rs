@@ -2,18 +2,8 @@
 
 use std::{fs, process::Command};
 
-use mcp_tests::programs::workspace_dir;
+use mcp_tests::programs::{PUBLISHED, workspace_dir};
 use serde_json::{Value, from_slice, from_str};
-
-/// In the order in which they are published: each depends only on those before it.
-const PUBLISHED: [&str; 6] = [
-    "mcp-runtime-macros",
-    "mcp-runtime-schema",
-    "mcp-runtime-fetch",
-    "mcp-runtime",
-    "mcp-runtime-openapi",
-    "mcp-dev",
-];
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 

@@ -16,6 +16,16 @@ pub fn manifest_dir() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// The packages in the order in which they are published: each depends only on those before it.
+pub const PUBLISHED: [&str; 6] = [
+    "mcp-runtime-macros",
+    "mcp-runtime-schema",
+    "mcp-runtime-fetch",
+    "mcp-runtime",
+    "mcp-runtime-openapi",
+    "mcp-dev",
+];
+
 /// The directory of the workspace: cargo selects the packages there that `cargo test` selects.
 #[must_use]
 pub fn workspace_dir() -> &'static Path {

@@ -76,7 +76,7 @@ impl Api {
     /// The response to a request.
     ///
     /// # Errors
-    /// There is none in time, or it is too large; or the credentials of the call are refused.
+    /// No response arrives before the time limit, or it is too large; or the credentials of the call are refused.
     pub(crate) async fn send(&self, request: Request, context: &Context) -> Result<Response, ToolError> {
         let late = |_| ToolError::new(format!("the API did not answer within {:?}", self.timeout));
         timeout(self.timeout, self.exchange(request, context)).await.map_err(late)?

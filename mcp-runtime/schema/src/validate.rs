@@ -141,12 +141,23 @@ impl Validator {
     }
 
     /// Whether JSON text conforms, found without building a value where the schema allows. A text that conforms may be
-    /// refused; confirm that with [`validate_str`](Self::validate_str).
+    /// refused; confirm that with [`errors_in`](Self::errors_in).
     pub fn accepts(&self, json: &str) -> bool {
-        if self.is_streamed() {
+        if self.nodes.first().is_some_and(|root| root.streams) {
             return stream_check::is_valid(self, json);
         }
         serde_json::from_str(json).is_ok_and(|value| self.is_valid(&value))
+    }
+
+    /// The errors of JSON text that was refused; none if it conforms nevertheless.
+    pub fn errors_in(&self, json: &str) -> Vec<ValidationError> {
+        match serde_json::from_str(json) {
+            Ok(value) => self.errors(&value),
+            Err(error) => {
+                let mismatch = Mismatch::new("JSON", format!("is not valid JSON: {error}"));
+                vec![ValidationError::new(String::new(), mismatch)]
+            }
+        }
     }
 
     /// Validates JSON text, without building a value where the schema allows.
@@ -154,21 +165,8 @@ impl Validator {
     /// # Errors
     /// The validation errors, as [`validate`](Self::validate) returns them.
     pub fn validate_str(&self, json: &str) -> Result<(), Vec<ValidationError>> {
-        if self.is_streamed() && stream_check::is_valid(self, json) {
-            return Ok(());
-        }
-        let value: Value = serde_json::from_str(json).map_err(|error| {
-            let mismatch = Mismatch::new("JSON", format!("is not valid JSON: {error}"));
-            vec![ValidationError::new(String::new(), mismatch)]
-        })?;
-        // what was refused as a text most probably does not conform
-        let errors = if self.is_streamed() { self.errors(&value) } else { self.validate(&value) };
+        let errors = if self.accepts(json) { Vec::new() } else { self.errors_in(json) };
         if errors.is_empty() { Ok(()) } else { Err(errors) }
-    }
-
-    /// Whether a text is checked while it is parsed; else the check needs a value of all of it.
-    fn is_streamed(&self) -> bool {
-        self.nodes.first().is_some_and(|root| root.streams)
     }
 }
 

@@ -338,9 +338,14 @@ impl<'a> CallParts<'a> {
         Ok(Repair { tool, text, duplicates, violations, unreadable })
     }
 
-    /// The violations of the keywords that decoding does not enforce.
-    fn violations(&self, text: &str) -> Vec<ValidationError> {
-        self.validator.and_then(|validator| validator.validate_str(text).err()).unwrap_or_default()
+    /// The violations of the keywords that decoding does not enforce, in arguments that were refused, or what they were changed
+    /// to.
+    fn violations(&self, text: &Cow<'_, str>) -> Vec<ValidationError> {
+        let Some(validator) = self.validator else { return Vec::new() };
+        match text {
+            Cow::Borrowed(refused) => validator.errors_in(refused),
+            Cow::Owned(changed) => validator.validate_str(changed).err().unwrap_or_default(),
+        }
     }
 
     /// The keys that name no parameter of a tool.

@@ -56,9 +56,11 @@ impl EncodedPage {
     /// A page with these entries, the last of its list.
     pub(crate) fn of(entries: &[Vec<u8>]) -> Self {
         let mut array = Vec::with_capacity(entries.iter().map(|entry| entry.len() + 1).sum::<usize>() + 2);
-        array.push(b'[');
-        array.extend_from_slice(&entries.join(&b','));
-        array.push(b']');
+        for entry in entries {
+            array.push(if array.is_empty() { b'[' } else { b',' });
+            array.extend_from_slice(entry);
+        }
+        array.extend_from_slice(if entries.is_empty() { b"[]" } else { b"]" });
         Self { entries: array, next: None, cursor: RwLock::default() }
     }
 }

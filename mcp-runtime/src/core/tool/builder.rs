@@ -99,7 +99,7 @@ impl ToolBuilder {
     /// Sets `inputSchema` on the wire, in the dialect 2020-12. It must use keywords that are enforced, and its defaults
     /// must conform to it, else adding the tool fails; `maxLength` is added to a `pattern` without one.
     pub fn input_schema(mut self, schema: Value) -> Self {
-        self.0.input_schema = Some(HandWrittenSchema { schema, is_trusted: false });
+        self.0.input_schema = Some(HandWrittenSchema::new(schema, false));
         self
     }
 
@@ -118,20 +118,20 @@ impl ToolBuilder {
     ///     .handler(|call: ToolCall| async move { format!("{:?}", call.arguments) });
     /// ```
     pub fn trusted_input_schema(mut self, schema: Value) -> Self {
-        self.0.input_schema = Some(HandWrittenSchema { schema, is_trusted: true });
+        self.0.input_schema = Some(HandWrittenSchema::new(schema, true));
         self
     }
 
     /// Sets `outputSchema` on the wire; results are validated against it.
     pub fn output_schema(mut self, schema: Value) -> Self {
-        self.0.output_schema = Some(HandWrittenSchema { schema, is_trusted: false });
+        self.0.output_schema = Some(HandWrittenSchema::new(schema, false));
         self
     }
 
     /// Sets `outputSchema` on the wire to one that was written for another program; results are validated against the
     /// part of it that can be enforced. See [`trusted_input_schema`](Self::trusted_input_schema).
     pub fn trusted_output_schema(mut self, schema: Value) -> Self {
-        self.0.output_schema = Some(HandWrittenSchema { schema, is_trusted: true });
+        self.0.output_schema = Some(HandWrittenSchema::new(schema, true));
         self
     }
 

@@ -184,9 +184,9 @@ impl ToolEntry {
         if let Some(text) = spec.item.icons.iter().find_map(|icon| icon.validate().err()) {
             return Err(error(text));
         }
-        let any = || HandWrittenSchema { schema: json!({"type": "object"}), is_trusted: false };
-        let schema = schema.unwrap_or_else(any);
-        let properties = schema.schema.get("properties");
+        let schema = schema.unwrap_or_else(|| HandWrittenSchema::new(json!({"type": "object"}), false));
+        let value = schema.value().map_err(error)?;
+        let properties = value.get("properties");
         let is_missing = |name: &&String| properties.is_some_and(|known| known.get(name.as_str()).is_none());
         // a misspelt name would leave the value in traces and the audit log
         if let Some(name) = spec.item.secrets.iter().find(is_missing) {
@@ -195,8 +195,8 @@ impl ToolEntry {
             )));
         }
         let name = &spec.item.name;
-        let input = schema.into_input(name, is_new).map_err(error)?;
-        let output = output.map(|schema| schema.into_output(name, is_new)).transpose().map_err(error)?;
+        let input = schema.input(value, name, is_new).map_err(error)?;
+        let output = output.map(|schema| schema.output(name, is_new)).transpose().map_err(error)?;
         Self::new(spec, ItemFunction::Runtime(tool.handler.clone()), state, input, None, output)
     }
 
@@ -253,12 +253,7 @@ impl ToolEntry {
         self.spec.item.write_texts(&mut entry, revision);
         self.write_input(entry.key("inputSchema"));
         if let Some(output) = self.output.as_ref().filter(|_| revision >= Revision::V2025_06_18) {
-            let schema = output.published(revision.is_modern());
-            // `true` accepts any value; the protocol requires an object
-            match schema {
-                Value::Bool(true) => entry.raw("outputSchema", "{}"),
-                schema => entry.value("outputSchema", schema),
-            };
+            entry.raw("outputSchema", output.published(revision.is_modern()));
         }
         if revision >= Revision::V2025_03_26 && self.spec.hints != Hints::default() {
             let hints = self.spec.hints;

@@ -1,6 +1,8 @@
 //! The schemas that a tool publishes: generated from its parameters and its return type, or written by hand, and
 //! checked for what clients cannot use.
 
+use std::sync::Arc;
+
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
@@ -19,22 +21,38 @@ use crate::{
     },
 };
 
-/// A schema of a tool made at run time.
+/// A schema of a tool made at run time. Definitions are kept as long as their server, so it is JSON text: a value takes ten
+/// times as much memory.
 #[derive(Debug, Clone)]
 pub(super) struct HandWrittenSchema {
-    pub(super) schema: Value,
+    json: Arc<str>,
     /// Whether it is published as it is, though not all of it may be enforced.
-    pub(super) is_trusted: bool,
+    is_trusted: bool,
 }
 
 impl HandWrittenSchema {
+    #[allow(clippy::needless_pass_by_value, reason = "as builders get it")]
+    pub(super) fn new(schema: Value, is_trusted: bool) -> Self {
+        Self { json: schema.to_string().into(), is_trusted }
+    }
+
+    /// # Errors
+    /// It is nested too deeply.
+    pub(super) fn value(&self) -> Result<Value, String> {
+        serde_json::from_str(&self.json).map_err(|error| format!("a schema cannot be read: {error}"))
+    }
+
     /// The schema that clients see, the one that is enforced, and its validator. What of a trusted schema is not enforced is
     /// logged for a new tool.
     ///
     /// # Errors
     /// It cannot be enforced, or clients cannot use it.
-    fn check(self, tool: &str, is_new: bool) -> Result<(Value, Value, Validator), String> {
-        let Self { mut schema, is_trusted } = self;
+    fn check(
+        mut schema: Value,
+        is_trusted: bool,
+        tool: &str,
+        is_new: bool,
+    ) -> Result<(Value, Value, Validator), String> {
         if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
             // clients refuse a whole list for a property whose schema is not an object
             properties.values_mut().for_each(replace_boolean);
@@ -73,22 +91,22 @@ impl HandWrittenSchema {
         Ok((schema.clone(), schema, validator))
     }
 
-    /// The input of a tool.
+    /// The input of a tool, of which this is the schema's value.
     ///
     /// # Errors
     /// As [`check`](Self::check).
-    pub(super) fn into_input(mut self, name: &str, is_new: bool) -> Result<ToolInput, String> {
-        if self.schema.get("type") != Some(&Value::from("object")) {
+    pub(super) fn input(&self, mut schema: Value, name: &str, is_new: bool) -> Result<ToolInput, String> {
+        if schema.get("type") != Some(&Value::from("object")) {
             return Err("an input schema has `\"type\": \"object\"` at its root".to_owned());
         }
         // OpenAI refuses arguments without `properties`
         let has_properties = ["properties", "$ref", "anyOf", "oneOf", "allOf"];
-        if let Some(schema) = self.schema.as_object_mut()
+        if let Some(schema) = schema.as_object_mut()
             && !has_properties.iter().any(|keyword| schema.contains_key(*keyword))
         {
             schema.insert("properties".to_owned(), json!({}));
         }
-        let (published, enforced, validator) = self.check(name, is_new)?;
+        let (published, enforced, validator) = Self::check(schema, self.is_trusted, name, is_new)?;
         let input = ToolInput::from_schema(name.to_owned(), enforced, validator);
         // mostly all of it is enforced
         Ok(if input.schema == published { input } else { input.published_as(published) })
@@ -98,9 +116,9 @@ impl HandWrittenSchema {
     ///
     /// # Errors
     /// As [`check`](Self::check).
-    pub(super) fn into_output(self, name: &str, is_new: bool) -> Result<OutputSchema, String> {
-        let (published, _, validator) = self.check(name, is_new)?;
-        Ok(OutputSchema::new(published, validator))
+    pub(super) fn output(&self, name: &str, is_new: bool) -> Result<OutputSchema, String> {
+        let (published, _, validator) = Self::check(self.value()?, self.is_trusted, name, is_new)?;
+        Ok(OutputSchema::new(&published, validator))
     }
 }
 
@@ -117,11 +135,11 @@ fn replace_boolean(property: &mut Value) {
     }
 }
 
-/// The schema of structured results.
+/// The schema of structured results, as JSON.
 pub(crate) struct OutputSchema {
-    natural: Value,
+    natural: String,
     /// For clients of legacy revisions, which accept only objects; `None` if it is the same.
-    legacy: Option<Value>,
+    legacy: Option<String>,
     /// Whether structured values are wrapped for legacy clients as well.
     pub(crate) wrap: bool,
     pub(crate) validator: Validator,
@@ -320,19 +338,21 @@ pub(super) fn output_schema(def: &ToolDescriptor) -> Result<Option<OutputSchema>
         Some(validator) => validator,
         None => Validator::compile_generated(&root).map_err(|error| error.to_string())?,
     };
-    Ok(Some(OutputSchema::new(root, validator)))
+    Ok(Some(OutputSchema::new(&root, validator)))
 }
 
 impl OutputSchema {
     /// Of the schema that clients see, and the validator of what is enforced.
-    fn new(natural: Value, validator: Validator) -> Self {
-        let wrap = natural.get("type") != Some(&Value::from("object"));
-        let legacy = wrap.then(|| wrap_for_legacy(&natural));
+    fn new(schema: &Value, validator: Validator) -> Self {
+        let wrap = schema.get("type") != Some(&Value::from("object"));
+        let legacy = wrap.then(|| wrap_for_legacy(schema).to_string());
+        // `true` accepts any value; the protocol requires an object
+        let natural = if *schema == Value::Bool(true) { "{}".to_owned() } else { schema.to_string() };
         Self { natural, legacy, wrap, validator }
     }
 
     /// The schema that clients see.
-    pub(super) fn published(&self, is_modern: bool) -> &Value {
+    pub(super) fn published(&self, is_modern: bool) -> &str {
         self.legacy.as_ref().filter(|_| !is_modern).unwrap_or(&self.natural)
     }
 }

@@ -16,7 +16,7 @@ mod callers;
 
 pub(crate) use callers::Authenticator;
 #[cfg(feature = "auth")]
-pub use callers::{ApiKeys, Denied, Oauth, SigningAlgorithm, TokenProblem, Verifier};
+pub use callers::{ApiKeys, Denied, Oauth, SigningAlgorithm, Verifier};
 #[cfg(feature = "auth")]
 pub(crate) use callers::{Authentication, RefusedCaller, set_up_authentication};
 

@@ -43,6 +43,12 @@ pub(crate) fn random_id() -> Result<String, getrandom::Error> {
     Ok(format!("{:032x}", u128::from_ne_bytes(random_bytes()?)))
 }
 
+/// Bytes in hexadecimal digits.
+#[cfg(any(feature = "client", feature = "events-webhook", feature = "skills"))]
+pub(crate) fn hex(bytes: impl AsRef<[u8]>) -> String {
+    bytes.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// A master key, from which a key for each purpose is derived.
 #[derive(Clone)]
 pub(crate) struct Key([u8; 32]);

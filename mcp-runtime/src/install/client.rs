@@ -63,6 +63,21 @@ pub(super) struct Client {
     pub(super) link: Option<fn(&str, &Value) -> String>,
 }
 
+/// Most clients: their file is JSON, and is not written here.
+const USUAL: Client = Client {
+    id: "",
+    title: "",
+    way: Way::Print,
+    files: |_| Vec::new(),
+    project: &[],
+    format: Format::Json,
+    table: "mcpServers",
+    write: |launch, _| usual(launch, &[], Some((&[], "url"))),
+    reference: Reference::None,
+    program: None,
+    link: None,
+};
+
 pub(super) const CLIENTS: [Client; 15] = [
     Client {
         id: "claude-desktop",
@@ -77,13 +92,8 @@ pub(super) const CLIENTS: [Client; 15] = [
             let has_usual = usual.parent().is_some_and(|folder| folder.is_dir());
             Some(usual).filter(|_| packaged.is_empty() || has_usual).into_iter().chain(packaged).collect()
         },
-        project: &[],
-        format: Format::Json,
-        table: "mcpServers",
         write: |launch, _| usual(launch, &[], None),
-        reference: Reference::None,
-        program: None,
-        link: None,
+        ..USUAL
     },
     Client {
         id: "claude-code",
@@ -91,13 +101,11 @@ pub(super) const CLIENTS: [Client; 15] = [
         way: Way::File,
         files: |around| vec![around.in_named("CLAUDE_CONFIG_DIR", "", ".claude.json")],
         project: &[".mcp.json"],
-        format: Format::Json,
-        table: "mcpServers",
         write: |launch, _| usual(launch, &[], Some((&[("type", "http")], "url"))),
         // without a default, a variable that is not set is an error of the whole file
         reference: Reference::Variable("${", ":-}"),
         program: Some("claude"),
-        link: None,
+        ..USUAL
     },
     Client {
         id: "vscode",
@@ -105,12 +113,12 @@ pub(super) const CLIENTS: [Client; 15] = [
         way: Way::File,
         files: |around| vec![around.in_config("Code/User/mcp.json")],
         project: &[".vscode/mcp.json"],
-        format: Format::Json,
         table: "servers",
         write: |launch, _| usual(launch, &[("type", "stdio")], Some((&[("type", "http")], "url"))),
         reference: Reference::Input,
         program: Some("code"),
         link: Some(link::vscode),
+        ..USUAL
     },
     Client {
         id: "cursor",
@@ -118,12 +126,10 @@ pub(super) const CLIENTS: [Client; 15] = [
         way: Way::File,
         files: |around| vec![around.in_home(".cursor/mcp.json")],
         project: &[".cursor/mcp.json"],
-        format: Format::Json,
-        table: "mcpServers",
-        write: |launch, _| usual(launch, &[], Some((&[], "url"))),
         reference: Reference::Variable("${env:", "}"),
         program: Some("cursor"),
         link: Some(link::cursor),
+        ..USUAL
     },
     Client {
         id: "codex",
@@ -133,10 +139,9 @@ pub(super) const CLIENTS: [Client; 15] = [
         project: &[".codex/config.toml"],
         format: Format::Toml,
         table: "mcp_servers",
-        write: |launch, _| usual(launch, &[], Some((&[], "url"))),
         reference: Reference::Forwarded("env_vars"),
         program: Some("codex"),
-        link: None,
+        ..USUAL
     },
     Client {
         id: "zed",
@@ -150,15 +155,13 @@ pub(super) const CLIENTS: [Client; 15] = [
             Platform::Windows => vec![around.in_config("Zed/settings.json")],
         },
         project: &[".zed/settings.json"],
-        format: Format::Json,
         table: "context_servers",
         write: |launch, _| {
             let http: &[(&str, &str)] = &[("source", "custom"), ("type", "http")];
             usual(launch, &[("source", "custom")], Some((http, "url")))
         },
-        reference: Reference::None,
         program: Some("zed"),
-        link: None,
+        ..USUAL
     },
     Client {
         id: "gemini",
@@ -166,21 +169,16 @@ pub(super) const CLIENTS: [Client; 15] = [
         way: Way::File,
         files: |around| vec![around.in_home(".gemini/settings.json")],
         project: &[".gemini/settings.json"],
-        format: Format::Json,
-        table: "mcpServers",
         write: |launch, _| usual(launch, &[], Some((&[("type", "http")], "url"))),
         reference: Reference::Variable("${", "}"),
         program: Some("gemini"),
-        link: None,
+        ..USUAL
     },
     Client {
         id: "copilot",
         title: "Copilot CLI",
-        way: Way::Print,
         files: |around| vec![around.in_home(".copilot/mcp-config.json")],
         project: &[".github/mcp.json", ".mcp.json"],
-        format: Format::Json,
-        table: "mcpServers",
         write: |launch, _| {
             let (mut members, env) = usual(launch, &[("type", "stdio")], Some((&[("type", "http")], "url")))?;
             members.push(("tools", json!(["*"])));
@@ -188,45 +186,32 @@ pub(super) const CLIENTS: [Client; 15] = [
         },
         reference: Reference::Variable("${", "}"),
         program: Some("copilot"),
-        link: None,
+        ..USUAL
     },
     Client {
         id: "windsurf",
         title: "Windsurf",
-        way: Way::Print,
         files: |around| vec![around.in_home(".codeium/windsurf/mcp_config.json")],
-        project: &[],
-        format: Format::Json,
-        table: "mcpServers",
         write: |launch, _| usual(launch, &[], Some((&[], "serverUrl"))),
         reference: Reference::Variable("${env:", "}"),
-        program: None,
-        link: None,
+        ..USUAL
     },
     Client {
         id: "antigravity",
         title: "Antigravity",
-        way: Way::Print,
         files: |around| vec![around.in_home(".gemini/config/mcp_config.json")],
-        project: &[],
-        format: Format::Json,
-        table: "mcpServers",
         write: |launch, _| usual(launch, &[], Some((&[], "serverUrl"))),
-        reference: Reference::None,
-        program: None,
-        link: None,
+        ..USUAL
     },
     Client {
         id: "goose",
         title: "Goose",
-        way: Way::Print,
         files: |around| {
             vec![match around.platform {
                 Platform::Windows => around.in_config("Block/goose/config/config.yaml"),
                 _ => around.in_home(".config/goose/config.yaml"),
             }]
         },
-        project: &[],
         format: Format::Yaml,
         table: "extensions",
         write: |launch, name| {
@@ -247,20 +232,18 @@ pub(super) const CLIENTS: [Client; 15] = [
             all.extend(own);
             Some((all, "envs"))
         },
-        reference: Reference::None,
         program: Some("goose"),
         link: Some(link::goose),
+        ..USUAL
     },
     Client {
         id: "opencode",
         title: "OpenCode",
-        way: Way::Print,
         files: |around| {
             let file = |ending: &str| around.in_home(&format!(".config/opencode/opencode.{ending}"));
             vec![file("json"), file("jsonc")]
         },
         project: &["opencode.json", "opencode.jsonc"],
-        format: Format::Json,
         table: "mcp",
         write: |launch, _| {
             let own = match launch {
@@ -276,49 +259,34 @@ pub(super) const CLIENTS: [Client; 15] = [
         },
         reference: Reference::Variable("{env:", "}"),
         program: Some("opencode"),
-        link: None,
+        ..USUAL
     },
     Client {
         id: "cline",
         title: "Cline",
-        way: Way::Print,
         files: |around| {
             let storage = "Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json";
             vec![around.in_config(storage)]
         },
-        project: &[],
-        format: Format::Json,
-        table: "mcpServers",
         write: |launch, _| usual(launch, &[], Some((&[("type", "streamableHttp")], "url"))),
-        reference: Reference::None,
-        program: None,
-        link: None,
+        ..USUAL
     },
     Client {
         id: "kiro",
         title: "Kiro",
-        way: Way::Print,
         files: |around| vec![around.in_home(".kiro/settings/mcp.json")],
         project: &[".kiro/settings/mcp.json"],
-        format: Format::Json,
-        table: "mcpServers",
-        write: |launch, _| usual(launch, &[], Some((&[], "url"))),
         reference: Reference::Variable("${", "}"),
         program: Some("kiro"),
         link: Some(link::kiro),
+        ..USUAL
     },
     Client {
         id: "lm-studio",
         title: "LM Studio",
-        way: Way::Print,
         files: |around| vec![around.in_home(".lmstudio/mcp.json")],
-        project: &[],
-        format: Format::Json,
-        table: "mcpServers",
-        write: |launch, _| usual(launch, &[], Some((&[], "url"))),
-        reference: Reference::None,
-        program: None,
         link: Some(link::lm_studio),
+        ..USUAL
     },
 ];
 

@@ -24,8 +24,8 @@ pub(super) enum Format {
 
 pub(super) enum Document {
     Json(CstRootNode),
-    /// With the text that was parsed: the crate ends every line in one way.
-    Toml(Box<DocumentMut>, String),
+    /// And whether its lines end with `\r\n`: the crate ends every line in one way.
+    Toml(Box<DocumentMut>, bool),
 }
 
 /// How an entry gets its members.
@@ -68,7 +68,14 @@ impl Document {
                 }
             }
             Format::Toml => match text.parse::<DocumentMut>() {
-                Ok(document) => Ok(Self::Toml(Box::new(document), text.to_owned())),
+                Ok(document) => match (text.matches("\r\n").count(), text.matches('\n').count()) {
+                    (0, _) => Ok(Self::Toml(Box::new(document), false)),
+                    (with_return, all) if with_return == all => Ok(Self::Toml(Box::new(document), true)),
+                    _ => {
+                        Err("some of its lines end with `\\n` and some with `\\r\\n`: end all in one way"
+                            .into())
+                    }
+                },
                 Err(error) => {
                     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
                     let line = before.matches('\n').count() + 1;
@@ -236,53 +243,10 @@ impl Document {
     pub(super) fn text(&self) -> String {
         match self {
             Self::Json(root) => root.to_string(),
-            Self::Toml(document, before) => with_line_ends(&document.to_string(), before),
+            Self::Toml(document, false) => document.to_string(),
+            Self::Toml(document, true) => document.to_string().replace("\r\n", "\n").replace('\n', "\r\n"),
         }
     }
-}
-
-/// A text whose lines end as those of another text do that are the same; new ones end as most of them.
-fn with_line_ends(text: &str, before: &str) -> String {
-    let lines = |text: &str| -> Vec<(String, &'static str)> {
-        let one = |line: &str| match (line.strip_suffix("\r\n"), line.strip_suffix('\n')) {
-            (Some(line), _) => (line.to_owned(), "\r\n"),
-            (None, Some(line)) => (line.to_owned(), "\n"),
-            (None, None) => (line.to_owned(), ""),
-        };
-        text.split_inclusive('\n').map(one).collect()
-    };
-    let (mut new, old) = (lines(text), lines(before));
-    let count_of = |kind: &str| old.iter().filter(|(_, end)| *end == kind).count();
-    let usual = if count_of("\r\n") > count_of("\n") { "\r\n" } else { "\n" };
-    // one place is edited, so that most lines are the same before it or behind it
-    let start = new.iter().zip(&old).take_while(|(new, old)| new.0 == old.0).count();
-    let most = (new.len() - start).min(old.len() - start);
-    let end =
-        new.iter().rev().zip(old.iter().rev()).take(most).take_while(|(new, old)| new.0 == old.0).count();
-    let (count, new_end, old_end) = (new.len(), new.len() - end, old.len() - end);
-    let mut between = old.get(start..old_end).unwrap_or_default().iter();
-    for (index, (line, own)) in new.iter_mut().enumerate() {
-        if own.is_empty() {
-            continue;
-        }
-        *own = match index {
-            _ if index < start => old.get(index).map_or(usual, |(_, end)| end),
-            _ if index >= new_end => old.get(index - new_end + old_end).map_or(usual, |(_, end)| end),
-            _ => {
-                let mut rest = between.clone();
-                let found = rest.find(|(old, _)| old == line).map(|(_, end)| *end);
-                if found.is_some() {
-                    between = rest;
-                }
-                found.unwrap_or(usual)
-            }
-        };
-        // the last line of the old text may have had none
-        if own.is_empty() && index + 1 < count {
-            *own = usual;
-        }
-    }
-    new.into_iter().flat_map(|(line, end)| [line, end.to_owned()]).collect()
 }
 
 /// The list of what VS Code asks its user.
@@ -517,18 +481,16 @@ mod tests {
     }
 
     #[test]
-    fn each_line_of_a_file_with_ends_of_both_kinds_keeps_its_own() {
-        let before = "a = 1\r\n# one\nb = 2\r\n\r\n[mcp_servers.x]\r\ncommand = \"x\" # mine\nenv = { A = \"1\" }\r\n\n[z]\nc = 3";
-        let mut document = Document::parse(Format::Toml, before).expect("a document");
-        assert_eq!(document.text(), before);
-        let members = vec![("command", Value::from("y")), ("args", serde_json::json!(["1"]))];
-        document.set("mcp_servers", "x", &members, Change::Merge);
-        let after = before
-            .replace("\"x\" # mine\n", "\"y\" # mine\r\n")
-            .replace("\"1\" }\r\n", "\"1\" }\r\nargs = [\"1\"]\r\n");
-        assert_eq!(document.text(), after);
-        document.remove("mcp_servers", "x");
-        assert_eq!(document.text(), "a = 1\r\n# one\nb = 2\r\n\r\n[z]\nc = 3");
+    fn a_file_whose_lines_end_in_two_ways_is_not_read() {
+        let problem = Document::parse(Format::Toml, "a = 1\r\nb = 2\n").err().expect("a problem");
+        assert!(problem.contains("end all in one way"), "{problem}");
+        for ends in ["\n", "\r\n"] {
+            let text = "a = 1\n# one\n\n[mcp_servers.x]\ncommand = \"x\"\n\n[z]\nc = 3\n".replace('\n', ends);
+            let mut document = Document::parse(Format::Toml, &text).expect("a document");
+            assert_eq!(document.text(), text);
+            document.remove("mcp_servers", "x");
+            assert_eq!(document.text(), "a = 1\n\n[z]\nc = 3\n".replace('\n', ends));
+        }
     }
 }
 

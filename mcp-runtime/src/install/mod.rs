@@ -10,7 +10,6 @@ mod surroundings;
 #[cfg(test)]
 mod tests;
 mod write;
-mod yaml;
 
 use std::{
     fmt::Write as _,
@@ -598,7 +597,7 @@ impl Installer<'_> {
             Self::shown_entry(client, server, planned).ok_or_else(|| without_url(client))?;
         let mut text = format!("{} reads `{}`:\n\n", client.title, self.around.shown(path));
         if client.format == Format::Yaml {
-            text += yaml::snippet(client.table, &server.name, &members).trim_end();
+            text += yaml_snippet(client.table, &server.name, &members).trim_end();
         } else {
             let mut document = Document::parse(client.format, "")?;
             document.set(client.table, &server.name, &members, Change::Replace);
@@ -790,6 +789,15 @@ impl Installer<'_> {
         };
         if is_right { Ok(()) } else { Err(wrong()) }
     }
+}
+
+/// An entry in YAML, which is printed and not written: each value as JSON, which is YAML as well.
+fn yaml_snippet(table: &str, name: &str, members: &Members) -> String {
+    let mut text = format!("{table}:\n  {}:\n", Value::from(name));
+    for (member, value) in members {
+        let _result = writeln!(text, "    {member}: {value}");
+    }
+    text
 }
 
 /// A text as a shell reads it.

@@ -223,12 +223,10 @@ fn clients_that_are_printed_have_what_they_read() {
     machine.file("project/.mcp.json", "{}");
     assert!(print("copilot --project").contains("`~/project/.mcp.json`"));
     let goose = print("goose");
-    let entry = "\n\nextensions:\n  ledger:\n    name: \"ledger\"\n    description: \"ledger\"\n    type: \"stdio\"\n    \
-                 cmd: \"/opt/ledger\"\n    args: []\n    enabled: true\n    timeout: 300\n    envs:\n";
+    let entry = "\n\nextensions:\n  \"ledger\":\n    name: \"ledger\"\n    description: \"ledger\"\n    \
+                 type: \"stdio\"\n    cmd: \"/opt/ledger\"\n    args: []\n    enabled: true\n    timeout: 300\n    \
+                 envs: {\"LEDGER_KEY\":\"<LEDGER_KEY>\",\"LEDGER_TIMEOUT\":\"9s\"}\n";
     assert!(goose.contains(entry), "{goose}");
-    for variable in ["\n      LEDGER_TIMEOUT: \"9s\"\n", "\n      LEDGER_KEY: \"<LEDGER_KEY>\"\n"] {
-        assert!(goose.contains(variable), "{goose}");
-    }
     let goose = print("goose --http https://example.com/mcp");
     assert!(
         goose.contains("    type: \"streamable_http\"\n    uri: \"https://example.com/mcp\"\n"),

@@ -65,96 +65,70 @@ static SUITES: &[SupportedCipherSuite] = &[
     SupportedCipherSuite::Tls12(&RSA_CHACHA20),
 ];
 
-static TLS13_AES_256: Tls13CipherSuite =
-    tls13(CipherSuite::TLS13_AES_256_GCM_SHA384, &SHA384, &HKDF_SHA384, &AES_256_GCM);
-static TLS13_AES_128: Tls13CipherSuite =
-    tls13(CipherSuite::TLS13_AES_128_GCM_SHA256, &SHA256, &HKDF_SHA256, &AES_128_GCM);
-static TLS13_CHACHA20: Tls13CipherSuite =
-    tls13(CipherSuite::TLS13_CHACHA20_POLY1305_SHA256, &SHA256, &HKDF_SHA256, &CHACHA20_POLY1305);
+static TLS13_AES_256: Tls13CipherSuite = tls13(CipherSuite::TLS13_AES_256_GCM_SHA384, &AES_256);
+static TLS13_AES_128: Tls13CipherSuite = tls13(CipherSuite::TLS13_AES_128_GCM_SHA256, &AES_128);
+static TLS13_CHACHA20: Tls13CipherSuite = tls13(CipherSuite::TLS13_CHACHA20_POLY1305_SHA256, &CHACHA20);
+static ECDSA_AES_256: Tls12CipherSuite =
+    tls12(CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, ECDSA_SCHEMES, &AES_256);
+static ECDSA_AES_128: Tls12CipherSuite =
+    tls12(CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, ECDSA_SCHEMES, &AES_128);
+static ECDSA_CHACHA20: Tls12CipherSuite =
+    tls12(CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, ECDSA_SCHEMES, &CHACHA20);
+static RSA_AES_256: Tls12CipherSuite =
+    tls12(CipherSuite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, RSA_SCHEMES, &AES_256);
+static RSA_AES_128: Tls12CipherSuite =
+    tls12(CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, RSA_SCHEMES, &AES_128);
+static RSA_CHACHA20: Tls12CipherSuite =
+    tls12(CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256, RSA_SCHEMES, &CHACHA20);
 
-static ECDSA_AES_256: Tls12CipherSuite = tls12(
-    CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
-    &SHA384,
-    &PRF_SHA384,
-    ECDSA_SCHEMES,
-    &AES_256_GCM,
-);
-static ECDSA_AES_128: Tls12CipherSuite = tls12(
-    CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
-    &SHA256,
-    &PRF_SHA256,
-    ECDSA_SCHEMES,
-    &AES_128_GCM,
-);
-static ECDSA_CHACHA20: Tls12CipherSuite = tls12(
-    CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
-    &SHA256,
-    &PRF_SHA256,
-    ECDSA_SCHEMES,
-    &CHACHA20_POLY1305,
-);
-static RSA_AES_256: Tls12CipherSuite = tls12(
-    CipherSuite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
-    &SHA384,
-    &PRF_SHA384,
-    RSA_SCHEMES,
-    &AES_256_GCM,
-);
-static RSA_AES_128: Tls12CipherSuite = tls12(
-    CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
-    &SHA256,
-    &PRF_SHA256,
-    RSA_SCHEMES,
-    &AES_128_GCM,
-);
-static RSA_CHACHA20: Tls12CipherSuite = tls12(
-    CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
-    &SHA256,
-    &PRF_SHA256,
-    RSA_SCHEMES,
-    &CHACHA20_POLY1305,
-);
-
-static HKDF_SHA256: HkdfUsingHmac<'static> = HkdfUsingHmac(&HMAC_SHA256 as &TlsHmac);
-static HKDF_SHA384: HkdfUsingHmac<'static> = HkdfUsingHmac(&HMAC_SHA384 as &TlsHmac);
-static PRF_SHA256: PrfUsingHmac<'static> = PrfUsingHmac(&HMAC_SHA256 as &TlsHmac);
-static PRF_SHA384: PrfUsingHmac<'static> = PrfUsingHmac(&HMAC_SHA384 as &TlsHmac);
-
-const fn common(
-    suite: CipherSuite,
-    hash: &'static TlsHash,
+/// What suites have in common that differ in the version of TLS and in the certificate's key.
+struct Protection {
     cipher: &'static RecordCipher,
-) -> CipherSuiteCommon {
-    CipherSuiteCommon { suite, hash_provider: hash, confidentiality_limit: cipher.confidentiality_limit }
+    hash: &'static TlsHash,
+    hkdf: HkdfUsingHmac<'static>,
+    prf: PrfUsingHmac<'static>,
 }
 
-const fn tls13(
-    suite: CipherSuite,
-    hash: &'static TlsHash,
-    hkdf: &'static HkdfUsingHmac<'static>,
+static AES_256: Protection = protection(&AES_256_GCM, &SHA384, &HMAC_SHA384);
+static AES_128: Protection = protection(&AES_128_GCM, &SHA256, &HMAC_SHA256);
+static CHACHA20: Protection = protection(&CHACHA20_POLY1305, &SHA256, &HMAC_SHA256);
+
+const fn protection(
     cipher: &'static RecordCipher,
-) -> Tls13CipherSuite {
+    hash: &'static TlsHash,
+    hmac: &'static TlsHmac,
+) -> Protection {
+    Protection { cipher, hash, hkdf: HkdfUsingHmac(hmac), prf: PrfUsingHmac(hmac) }
+}
+
+const fn common(suite: CipherSuite, with: &'static Protection) -> CipherSuiteCommon {
+    CipherSuiteCommon {
+        suite,
+        hash_provider: with.hash,
+        confidentiality_limit: with.cipher.confidentiality_limit,
+    }
+}
+
+const fn tls13(suite: CipherSuite, with: &'static Protection) -> Tls13CipherSuite {
     Tls13CipherSuite {
-        common: common(suite, hash, cipher),
-        hkdf_provider: hkdf,
-        aead_alg: cipher,
+        common: common(suite, with),
+        hkdf_provider: &with.hkdf,
+        aead_alg: with.cipher,
         quic: None,
     }
 }
 
 const fn tls12(
     suite: CipherSuite,
-    hash: &'static TlsHash,
-    prf: &'static PrfUsingHmac<'static>,
     sign: &'static [SignatureScheme],
-    cipher: &'static RecordCipher,
+    with: &'static Protection,
 ) -> Tls12CipherSuite {
     Tls12CipherSuite {
-        common: common(suite, hash, cipher),
-        prf_provider: prf,
+        common: common(suite, with),
+        prf_provider: &with.prf,
         kx: KeyExchangeAlgorithm::ECDHE,
         sign,
-        aead_alg: cipher,
+        aead_alg: with.cipher,
     }
 }
 
@@ -174,22 +148,7 @@ const RSA_SCHEMES: &[SignatureScheme] = &[
 ];
 
 static SIGNATURES: WebPkiSupportedAlgorithms = WebPkiSupportedAlgorithms {
-    all: &[
-        signatures::ECDSA_P256_SHA256,
-        signatures::ECDSA_P256_SHA384,
-        signatures::ECDSA_P384_SHA256,
-        signatures::ECDSA_P384_SHA384,
-        signatures::ED25519,
-        signatures::RSA_PKCS1_2048_8192_SHA256,
-        signatures::RSA_PKCS1_2048_8192_SHA384,
-        signatures::RSA_PKCS1_2048_8192_SHA512,
-        signatures::RSA_PKCS1_2048_8192_SHA256_ABSENT_PARAMS,
-        signatures::RSA_PKCS1_2048_8192_SHA384_ABSENT_PARAMS,
-        signatures::RSA_PKCS1_2048_8192_SHA512_ABSENT_PARAMS,
-        signatures::RSA_PSS_2048_8192_SHA256_LEGACY_KEY,
-        signatures::RSA_PSS_2048_8192_SHA384_LEGACY_KEY,
-        signatures::RSA_PSS_2048_8192_SHA512_LEGACY_KEY,
-    ],
+    all: webpki::ALL_VERIFICATION_ALGS,
     // in TLS 1.3 a scheme means its first algorithm; in TLS 1.2 the scheme does not fix the curve
     mapping: &[
         (

@@ -157,6 +157,20 @@ pub(crate) struct RefusedCaller {
     pub(crate) retry_after: Option<Duration>,
 }
 
+impl RefusedCaller {
+    fn new(message: impl Into<Cow<'static, str>>, refusal: Refusal) -> Self {
+        Self {
+            message: message.into(),
+            refusal,
+            scopes: Box::default(),
+            caller: None,
+            challenges: Vec::new(),
+            nonce: None,
+            retry_after: None,
+        }
+    }
+}
+
 type VerifiedCaller = Result<Arc<Principal>, RefusedCaller>;
 
 /// The sender of a request, as far as it is known without waiting.
@@ -402,15 +416,7 @@ impl Authenticator {
             reason = cause.reason().as_str(),
             "refused a caller"
         );
-        RefusedCaller {
-            message: description,
-            refusal: cause,
-            scopes: missing,
-            caller,
-            challenges,
-            nonce,
-            retry_after: None,
-        }
+        RefusedCaller { scopes: missing, caller, challenges, nonce, ..RefusedCaller::new(description, cause) }
     }
 
     #[cold]
@@ -419,22 +425,12 @@ impl Authenticator {
         match missing {
             // a request without credentials is told nothing but how to get some
             MissingToken::Absent => RefusedCaller {
-                message: "an access token is required".into(),
-                refusal: Refusal::TokenMissing,
-                scopes: Box::default(),
-                caller: None,
                 challenges: self.challenges(None, &scopes),
-                nonce: None,
-                retry_after: None,
+                ..RefusedCaller::new("an access token is required", Refusal::TokenMissing)
             },
             MissingToken::Ambiguous(description) => RefusedCaller {
-                message: description.into(),
-                refusal: Refusal::TokenMisplaced,
-                scopes: Box::default(),
-                caller: None,
                 challenges: self.challenges(Some(("invalid_request", description)), ""),
-                nonce: None,
-                retry_after: None,
+                ..RefusedCaller::new(description, Refusal::TokenMisplaced)
             },
             MissingToken::Malformed(description) => {
                 self.refuse(Denied::token(Refusal::TokenMalformed, description))
@@ -533,15 +529,8 @@ impl Authenticator {
 /// The refusal for a client whose address has presented too many invalid tokens.
 #[cold]
 fn refuse_guess(wait: Duration) -> RefusedCaller {
-    RefusedCaller {
-        message: "too many invalid tokens were sent from this address\ntry again later".into(),
-        refusal: Refusal::TokenGuesses,
-        scopes: Box::default(),
-        caller: None,
-        challenges: Vec::new(),
-        nonce: None,
-        retry_after: Some(wait),
-    }
+    let text = "too many invalid tokens were sent from this address\ntry again later";
+    RefusedCaller { retry_after: Some(wait), ..RefusedCaller::new(text, Refusal::TokenGuesses) }
 }
 
 /// The names of scopes as the authorization server has them, for its clients. Whether a client gets a refresh token is

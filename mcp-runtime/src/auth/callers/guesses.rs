@@ -22,6 +22,7 @@ use crate::core::{
     admission::{Owner, Quota, Rate, RateLimiter, Shares},
     connection::Principal,
     log_limit::{LogLimit, LogLine},
+    recent_map::RecentMap,
     sync::Mutex,
 };
 
@@ -50,19 +51,14 @@ pub(super) struct Guesses {
     late: RateLimiter,
     log_limit: LogLimit,
     hasher: TokenHasher,
-    known: Marks,
-    waiting: Marks,
-    refused: Mutex<Vec<Option<RefusedToken>>>,
+    /// Until when a token is known, and until when one was told to wait.
+    known: Mutex<RecentMap<TokenDigest, Instant>>,
+    waiting: Mutex<RecentMap<TokenDigest, Instant>>,
+    /// Refusals, and until when they hold.
+    refused: Mutex<RecentMap<TokenDigest, (Instant, Denied)>>,
     refused_for: Duration,
     turns: Mutex<Turns>,
     queue: Arc<Shares>,
-}
-
-/// A refusal that holds for a token until then.
-struct RefusedToken {
-    token: TokenDigest,
-    until: Instant,
-    denied: Denied,
 }
 
 /// The addresses whose new tokens are being verified.
@@ -105,9 +101,9 @@ impl Guesses {
             late: RateLimiter::new(rate, owners),
             log_limit: LogLimit::new(),
             hasher: TokenHasher::new()?,
-            known: Marks::new(),
-            waiting: Marks::new(),
-            refused: Mutex::default(),
+            known: Mutex::new(RecentMap::new(MAX_MARKS)),
+            waiting: Mutex::new(RecentMap::new(MAX_MARKS)),
+            refused: Mutex::new(RecentMap::new(MAX_REFUSED)),
             refused_for: kept.min(REFUSED_FOR),
             turns: Mutex::new(Turns { by_owner: HashMap::new(), sweep_at: 1024 }),
             queue: Shares::new(Quota::half(MAX_WAITING)),
@@ -117,10 +113,11 @@ impl Guesses {
     /// Decides about a token whose verdict is not known.
     pub(super) fn enter(&self, owner: &Owner, token: &str) -> Entrance {
         let token = self.hasher.digest_for(owner, token);
-        if let Some(denied) = self.refusal(&token) {
-            return Entrance::Refused(denied);
+        let now = Instant::now();
+        if let Some((_, denied)) = self.refused.lock().get(&token).filter(|(until, _)| now < *until) {
+            return Entrance::Refused(denied.clone());
         }
-        let is_known = self.known.time_left(&token).is_some();
+        let is_known = self.known.lock().get(&token).is_some_and(|until| now < *until);
         let mut attempt = Attempt { owner: owner.clone(), token, is_known, is_late: false, _turn: None };
         if is_known {
             return Entrance::Verify(attempt);
@@ -164,7 +161,8 @@ impl Guesses {
                  if it is a proxy, set `.http(|http| http.trusted_proxies([..]))`"
             );
         }
-        match self.waiting.time_left(&attempt.token) {
+        let (now, mut waiting) = (Instant::now(), self.waiting.lock());
+        match waiting.get(&attempt.token).map(|until| until.saturating_duration_since(now)) {
             Some(left) if !left.is_zero() => Err(left),
             Some(_) if self.late.take(&attempt.owner).is_ok() => {
                 attempt.is_late = true;
@@ -173,7 +171,7 @@ impl Guesses {
             _ => {
                 // in whole seconds, as the client is told
                 let wait = Duration::from_secs(wait.as_secs() + 1);
-                self.waiting.put(&attempt.token, wait);
+                put(&mut waiting, attempt.token, now + wait);
                 Err(wait)
             }
         }
@@ -182,49 +180,26 @@ impl Guesses {
     /// Records what has become of a token.
     pub(super) fn conclude(&self, attempt: &Attempt, verdict: Result<&Principal, &Denied>) {
         match verdict {
-            Ok(_) => self.known.put(&attempt.token, KNOWN_FOR),
+            Ok(_) => put(&mut self.known.lock(), attempt.token, Instant::now() + KNOWN_FOR),
             Err(denied) if denied.reason == DeniedReason::InvalidToken => {
                 if !attempt.is_known && !denied.is_genuine {
                     // an address that has used it up already stays refused
                     let _used_up = self.failed.take(&attempt.owner);
                 }
-                self.keep(attempt.token, denied);
+                let is_kept = denied.is_lasting && denied.description.len() <= MAX_DESCRIPTION;
+                if is_kept && !self.refused_for.is_zero() {
+                    let refusal = (Instant::now() + self.refused_for, denied.clone());
+                    put(&mut self.refused.lock(), attempt.token, refusal);
+                }
             }
             Err(_) => {}
         }
     }
 
-    fn slot(token: &TokenDigest) -> usize {
-        usize::try_from(token[1] % MAX_REFUSED as u64).unwrap_or_default()
-    }
-
-    fn refusal(&self, token: &TokenDigest) -> Option<Denied> {
-        let refused = self.refused.lock();
-        let kept = refused.get(Self::slot(token))?.as_ref()?;
-        (kept.token == *token && Instant::now() < kept.until).then(|| kept.denied.clone())
-    }
-
-    fn keep(&self, token: TokenDigest, denied: &Denied) {
-        if !denied.is_lasting || self.refused_for.is_zero() || denied.description.len() > MAX_DESCRIPTION {
-            return;
-        }
-        let mut refused = self.refused.lock();
-        if refused.is_empty() {
-            refused.resize_with(MAX_REFUSED, || None);
-        }
-        if let Some(slot) = refused.get_mut(Self::slot(&token)) {
-            *slot = Some(RefusedToken {
-                token,
-                until: Instant::now() + self.refused_for,
-                denied: denied.clone(),
-            });
-        }
-    }
-
     /// Forgets which tokens were refused and accepted.
     pub(super) fn clear(&self) {
-        self.refused.lock().clear();
-        self.known.clear();
+        *self.refused.lock() = RecentMap::new(MAX_REFUSED);
+        *self.known.lock() = RecentMap::new(MAX_MARKS);
     }
 }
 
@@ -243,56 +218,10 @@ impl Turns {
     }
 }
 
-/// Slots that are searched for one token.
-const BUCKET: usize = 8;
-
-/// Times until which something holds of a token, in a table of fixed size: of too many, those that end first are
-/// forgotten.
-struct Marks {
-    start: Instant,
-    /// 64 bits of a digest, and milliseconds after the start; zero in an empty slot.
-    slots: Mutex<Vec<(u64, u64)>>,
-}
-
-impl Marks {
-    fn new() -> Self {
-        Self { start: Instant::now(), slots: Mutex::default() }
-    }
-
-    fn now(&self) -> u64 {
-        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX / 2)
-    }
-
-    fn bucket(token: &TokenDigest) -> usize {
-        usize::try_from(token[1] % (MAX_MARKS / BUCKET) as u64).unwrap_or_default() * BUCKET
-    }
-
-    /// How much of its time is left to a token; none if it has passed, `None` if nothing is known of the token.
-    fn time_left(&self, token: &TokenDigest) -> Option<Duration> {
-        let slots = self.slots.lock();
-        let start = Self::bucket(token);
-        let (_, until) = slots.get(start..start + BUCKET)?.iter().find(|(known, _)| *known == token[0])?;
-        Some(Duration::from_millis(until.saturating_sub(self.now())))
-    }
-
-    fn put(&self, token: &TokenDigest, time: Duration) {
-        let until = self.now() + u64::try_from(time.as_millis()).unwrap_or(u64::MAX / 2);
-        let mut slots = self.slots.lock();
-        if slots.is_empty() {
-            slots.resize(MAX_MARKS, (0, 0));
-        }
-        let start = Self::bucket(token);
-        let Some(bucket) = slots.get_mut(start..start + BUCKET) else { return };
-        let same = bucket.iter().position(|(known, _)| *known == token[0]);
-        let first = bucket.iter().enumerate().min_by_key(|(_, (_, until))| *until).map(|(index, _)| index);
-        if let Some(slot) = same.or(first).and_then(|index| bucket.get_mut(index)) {
-            *slot = (token[0], until);
-        }
-    }
-
-    fn clear(&self) {
-        self.slots.lock().clear();
-    }
+/// Adds to a map; when it is full, what was not used for long is forgotten.
+fn put<V>(map: &mut RecentMap<TokenDigest, V>, token: TokenDigest, value: V) {
+    drop(map.trim());
+    map.insert(token, value);
 }
 
 #[cfg(test)]
@@ -413,9 +342,7 @@ mod tests {
             assert!(present(&guesses, &owner, &format!("token {n}"), n % 2 == 0).is_ok());
         }
         assert!(guesses.turns.lock().by_owner.len() <= 1024);
-        assert_eq!(guesses.refused.lock().len(), MAX_REFUSED);
-        for marks in [&guesses.known, &guesses.waiting] {
-            assert!(marks.slots.lock().capacity() <= MAX_MARKS);
-        }
+        assert!((1..=MAX_REFUSED).contains(&guesses.refused.lock().iter().count()));
+        assert!((1..=MAX_MARKS).contains(&guesses.known.lock().iter().count()));
     }
 }

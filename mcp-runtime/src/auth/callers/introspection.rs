@@ -24,17 +24,12 @@ pub(super) struct Introspector {
     questions: Semaphore,
 }
 
-/// How the server is asked, without what is found out later.
-#[derive(Clone)]
-pub(super) struct IntrospectionConfig {
-    pub(super) url: Option<String>,
-    pub(super) client_id: String,
-    pub(super) secret: String,
-}
-
 impl Introspector {
-    pub(super) fn new(endpoint: Arc<IssuerEndpoint>, config: IntrospectionConfig) -> Self {
-        let IntrospectionConfig { url, client_id, secret } = config;
+    pub(super) fn new(
+        endpoint: Arc<IssuerEndpoint>,
+        url: Option<String>,
+        (client_id, secret): (String, String),
+    ) -> Self {
         let (discovered, questions) = (OnceCell::new(), Semaphore::new(MAX_QUESTIONS));
         Self { endpoint, url, discovered, client_id, secret, questions }
     }

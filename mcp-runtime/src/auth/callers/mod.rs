@@ -19,4 +19,4 @@ use authenticator::{FailureRate, IntoAuthentication};
 pub(crate) use builder::set_up_authentication;
 pub use compact_jwt::SigningAlgorithm;
 pub use oauth::Oauth;
-pub use verifier::{Denied, TokenProblem, Verifier};
+pub use verifier::{Denied, Verifier};

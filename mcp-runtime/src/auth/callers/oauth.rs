@@ -13,7 +13,7 @@ use super::{
     authenticator::Scheme,
     compact_jwt::{CompactJwt, SigningAlgorithm, TokenFault, VerifyingKey},
     dpop::{Nonces, ProofChecker},
-    introspection::{IntrospectionConfig, Introspector},
+    introspection::Introspector,
     jwks::{IssuerEndpoint, KeySource, KeyTimes},
     token_cache::{TokenCache, TokenDigest},
     token_claims::{Binding, ClaimNames, ClaimSource, ExpectedClaims, TokenClaims},
@@ -92,7 +92,6 @@ pub struct Oauth {
     nonce_lifetime: Option<Duration>,
     accept: Option<AcceptFn>,
     implies: Option<ImpliesFn>,
-    cached_tokens: usize,
 }
 
 type AcceptFn = Arc<dyn Fn(&Principal) -> bool + Send + Sync>;
@@ -151,7 +150,6 @@ impl Oauth {
             nonce_lifetime: None,
             accept: None,
             implies: None,
-            cached_tokens: CACHED_TOKENS,
         }
     }
 
@@ -370,13 +368,6 @@ impl Oauth {
         self
     }
 
-    /// Sets how many valid tokens are remembered, until they expire or the keys change; 10,000 by default, and a twentieth
-    /// of them for one principal. Other tokens are verified with each request.
-    pub fn max_cached_tokens(mut self, tokens: usize) -> Self {
-        self.cached_tokens = tokens;
-        self
-    }
-
     /// The first problem with the options of introspection.
     fn check_introspection(&self) -> Option<String> {
         let set = [
@@ -450,11 +441,10 @@ impl Oauth {
             Arc::new(IssuerEndpoint { issuer: self.issuer.clone(), fetcher, observers: observers.clone() });
         let tokens = match (self.verifier, self.introspection) {
             (Some(verifier), _) => TokenKind::Custom(verifier),
-            (None, Some((client_id, secret))) => {
-                let config = IntrospectionConfig { url: self.introspection_url, client_id, secret };
-                let cached = self.introspection_cached.unwrap_or(BELIEVED);
-                TokenKind::Opaque { cached, introspector: Introspector::new(endpoint, config) }
-            }
+            (None, Some(credentials)) => TokenKind::Opaque {
+                introspector: Introspector::new(endpoint, self.introspection_url, credentials),
+                cached: self.introspection_cached.unwrap_or(BELIEVED),
+            },
             (None, None) => TokenKind::Jwt {
                 keys: KeySource::new(endpoint, self.jwks_uri, self.times),
                 algorithms: self.algorithms,
@@ -472,7 +462,7 @@ impl Oauth {
                 names: self.claim_names,
                 audience_by_endpoint: self.audience_by_endpoint,
             },
-            cache: TokenCache::new(self.cached_tokens).map_err(|problem| vec![problem])?,
+            cache: TokenCache::new(CACHED_TOKENS).map_err(|problem| vec![problem])?,
             required_scopes: self.required_scopes,
             proofs,
             dpop: self.dpop,

@@ -80,29 +80,6 @@ pub(super) enum DeniedReason {
     Unavailable(String),
 }
 
-/// The reason why a token is invalid, as the audit log, metrics and log messages name it: one of the
-/// [reasons](crate::guide::telemetry#reasons).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TokenProblem {
-    /// It does not have the form of a token: `token_malformed`.
-    Malformed,
-    /// No one has issued it: `token_unknown`.
-    Unknown,
-    /// It was revoked, or its session has ended: `token_inactive`.
-    Inactive,
-    /// Its time is over: `token_expired`.
-    Expired,
-    /// Its time has not begun: `token_not_yet_valid`.
-    NotYetValid,
-    /// Its signature is not right: `token_signature`.
-    Signature,
-    /// Another issuer made it: `token_issuer`.
-    Issuer,
-    /// It is meant for another server: `token_audience`.
-    Audience,
-}
-
 impl Denied {
     pub(super) fn because(reason: DeniedReason, description: impl Into<Cow<'static, str>>) -> Self {
         let cause = match &reason {
@@ -133,22 +110,6 @@ impl Denied {
     /// See [RFC 6750](https://www.rfc-editor.org/rfc/rfc6750#section-3.1).
     pub fn invalid_token(description: impl Into<Cow<'static, str>>) -> Self {
         Self::because(DeniedReason::InvalidToken, description)
-    }
-
-    /// The same as [`invalid_token`](Self::invalid_token), with what is wrong for operators, who otherwise read
-    /// `token_invalid`.
-    pub fn token_problem(problem: TokenProblem, description: impl Into<Cow<'static, str>>) -> Self {
-        let cause = match problem {
-            TokenProblem::Malformed => Refusal::TokenMalformed,
-            TokenProblem::Unknown => Refusal::TokenUnknown,
-            TokenProblem::Inactive => Refusal::TokenInactive,
-            TokenProblem::Expired => Refusal::TokenExpired,
-            TokenProblem::NotYetValid => Refusal::TokenNotYetValid,
-            TokenProblem::Signature => Refusal::TokenSignature,
-            TokenProblem::Issuer => Refusal::TokenIssuer,
-            TokenProblem::Audience => Refusal::TokenAudience,
-        };
-        Self::token(cause, description)
     }
 
     /// `403` with the error `insufficient_scope`: nothing is served without these scopes.
@@ -282,10 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_verifier_says_what_is_wrong_with_a_token() {
-        let denied = Denied::token_problem(TokenProblem::Expired, "the session has ended");
-        assert_eq!((denied.cause, denied.reason), (Refusal::TokenExpired, DeniedReason::InvalidToken));
-        assert_eq!(denied.description, "the session has ended");
+    fn a_refusal_of_a_verifier_is_counted_by_its_reason() {
         assert_eq!(Denied::invalid_token("unknown").cause, Refusal::TokenInvalid);
         assert_eq!(Denied::because(DeniedReason::InvalidProof, "replayed").cause, Refusal::TokenProof);
     }

@@ -10,6 +10,7 @@ use std::{
 use sha2::{Digest as _, Sha256};
 
 use super::{MANIFEST, Skill, SkillFile, SkillNode, SkillsDir, file, frontmatter};
+use crate::core::crypto::hex;
 
 /// The limits of the extension for one skill.
 const MAX_FILES: usize = 512;
@@ -299,7 +300,7 @@ impl<'a> Walk<'a> {
         };
         let size = bytes.len() as u64;
         self.bytes += size;
-        let digest = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let digest = hex(Sha256::digest(&bytes));
         if path == MANIFEST {
             let text = std::str::from_utf8(&bytes).ok().filter(|text| !text.contains('\0'));
             self.manifest = text.map(str::to_owned);

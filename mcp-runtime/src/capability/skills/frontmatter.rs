@@ -1,18 +1,11 @@
 //! The YAML frontmatter of a `SKILL.md`, as JSON: parsed with the core schema of YAML 1.2, within limits, and restricted
-//! to what JSON can represent.
-
-use std::collections::HashMap;
+//! to what JSON can represent. Without aliases, so that it is never larger than its text.
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput, Tag};
 use serde_json::{Map, Number, Value};
 
 const MAX_BYTES: usize = 64 << 10;
 const MAX_DEPTH: usize = 32;
-/// Values, where those of an alias count each time it is used.
-const MAX_VALUES: usize = 4096;
-/// Bytes of text in values and keys, where those of an alias count each time it is used: without one they are hardly more than
-/// the frontmatter has.
-const MAX_TEXT_BYTES: usize = 2 * MAX_BYTES;
 const MAX_DESCRIPTION: usize = 1024;
 const MAX_COMPATIBILITY: usize = 500;
 /// The prefix of names in `metadata` that are reserved for the protocol.
@@ -112,12 +105,7 @@ fn block(manifest: &str) -> Result<&str, Fault> {
 }
 
 fn parse(yaml: &str) -> Result<Map<String, Value>, Fault> {
-    let mut reader = Reader {
-        parser: Parser::new_from_str(yaml),
-        anchors: HashMap::new(),
-        size: Size::default(),
-        line: 1,
-    };
+    let mut reader = Reader { parser: Parser::new_from_str(yaml), line: 1 };
     loop {
         match reader.next()? {
             Event::StreamStart | Event::DocumentStart(_) | Event::Nothing => {}
@@ -144,19 +132,8 @@ fn parse(yaml: &str) -> Result<Map<String, Value>, Fault> {
     }
 }
 
-/// How much a value takes.
-#[derive(Clone, Copy, Default)]
-struct Size {
-    values: usize,
-    text_bytes: usize,
-}
-
 struct Reader<'a> {
     parser: Parser<'a, StrInput<'a>>,
-    /// Anchored values, and their sizes.
-    anchors: HashMap<usize, (Value, Size)>,
-    /// The size of everything read so far.
-    size: Size,
     /// The line of the last event, in the file.
     line: usize,
 }
@@ -181,58 +158,23 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn count(&mut self, Size { values, text_bytes }: Size) -> Result<(), Fault> {
-        self.size.values = self.size.values.saturating_add(values);
-        self.size.text_bytes = self.size.text_bytes.saturating_add(text_bytes);
-        if self.size.values > MAX_VALUES {
-            return Err(self.fault(format!("the frontmatter has more than {MAX_VALUES} values")));
-        }
-        if self.size.text_bytes > MAX_TEXT_BYTES {
-            let text = format!(
-                "the frontmatter has more than {} KiB of text\nuse fewer aliases of long values",
-                MAX_TEXT_BYTES >> 10
-            );
-            return Err(self.fault(text));
-        }
-        Ok(())
-    }
-
     fn value(&mut self, event: Event<'a>, depth: usize) -> Result<Value, Fault> {
         if depth > MAX_DEPTH {
             return Err(self.fault(format!("the frontmatter is more than {MAX_DEPTH} levels deep")));
         }
-        let before = self.size;
-        self.count(Size { values: 1, text_bytes: 0 })?;
-        let (anchor, value) = match event {
-            Event::Scalar(text, style, anchor, tag) => {
-                self.count(Size { values: 0, text_bytes: text.len() })?;
-                let value = self.scalar(&text, style, tag.as_deref())?;
-                (anchor, value)
-            }
-            Event::SequenceStart(anchor, tag) => {
+        match event {
+            Event::Scalar(text, style, _, tag) => self.scalar(&text, style, tag.as_deref()),
+            Event::SequenceStart(_, tag) => {
                 self.untagged(tag.as_deref())?;
-                (anchor, self.sequence(depth)?)
+                self.sequence(depth)
             }
-            Event::MappingStart(anchor, tag) => {
+            Event::MappingStart(_, tag) => {
                 self.untagged(tag.as_deref())?;
-                (anchor, self.mapping(depth)?)
+                self.mapping(depth)
             }
-            Event::Alias(anchor) => {
-                let refers_to_itself = "an alias refers to a node that contains it";
-                let size = self.anchors.get(&anchor).map(|(_, size)| *size);
-                // before it is copied
-                self.count(size.ok_or_else(|| self.fault(refers_to_itself))?)?;
-                let value = self.anchors.get(&anchor).map(|(value, _)| value.clone());
-                return value.ok_or_else(|| self.fault(refers_to_itself));
-            }
-            _ => return Err(self.fault("the frontmatter ends too early")),
-        };
-        if anchor != 0 {
-            let Size { values, text_bytes } = self.size;
-            let size = Size { values: values - before.values, text_bytes: text_bytes - before.text_bytes };
-            self.anchors.insert(anchor, (value.clone(), size));
+            Event::Alias(_) => Err(self.fault("an alias is not supported\nwrite the value out")),
+            _ => Err(self.fault("the frontmatter ends too early")),
         }
-        Ok(value)
     }
 
     fn sequence(&mut self, depth: usize) -> Result<Value, Fault> {
@@ -346,8 +288,8 @@ fn fuzz(data: &[u8]) {
     assert_eq!(read.all.get("description"), Some(&Value::from(read.description.as_str())));
     assert!(!read.description.trim().is_empty() && read.description.chars().count() <= MAX_DESCRIPTION);
     let json = Value::Object(read.all).to_string();
-    // aliases cannot make a large value of a small text
-    assert!(json.len() <= 64 * (MAX_BYTES + 1), "{} bytes of {}", json.len(), manifest.len());
+    // a character may become an escape of six
+    assert!(json.len() <= 8 * (MAX_BYTES + 1), "{} bytes of {}", json.len(), manifest.len());
     assert!(serde_json::from_str::<Value>(&json).is_ok(), "it is not nested too deeply for readers of JSON");
 }
 
@@ -470,6 +412,8 @@ mod tests {
             ("k: !!binary aGk=", "`!!binary` means nothing"),
             ("k: !mine {}", "`!mine` means nothing"),
             ("a: &a {b: c}\nd:\n  <<: *a", "write the keys out"),
+            ("a: &a [1]\nb: *a", "write the value out"),
+            ("a: &a [*a]", "write the value out"),
             ("k: [v", "not YAML"),
             ("k: *none", "not YAML"),
             ("\tk: v", "not YAML"),
@@ -480,31 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_aliases_are_counted_before_they_are_copied() {
-        let long = "x".repeat(30_000);
-        let aliases = |count: usize| vec!["*a"; count].join(",");
-        let manifest_of = |count| manifest(&format!("a: &a {long}\nb: [{}]", aliases(count)));
-        assert!(read(&manifest_of(2), "x").is_ok());
-        for count in [4, 4000] {
-            assert!(refused(&manifest_of(count)).1.contains("more than 128 KiB of text"), "{count}");
-        }
-        // an alias of a mapping has the bytes of all keys and values in it
-        let text = manifest(&format!("a: &a {{k: {long}}}\nb: &b [*a, *a]\nc: [*b, *b]"));
-        assert!(refused(&text).1.contains("more than 128 KiB of text"));
-        let whole = format!("k: \"{}\"", r"\L".repeat(30_000));
-        assert!(read(&manifest(&whole), "x").is_ok(), "what escapes stand for is longer");
-    }
-
-    #[test]
-    fn size_depth_and_aliases_are_bounded() {
-        assert_eq!(extra("a: &a [1]\nb: *a"), json!({"a": [1], "b": [1]}));
-        assert!(refused(&manifest("a: &a [*a]")).1.contains("a node that contains it"));
-        let mut bomb = "l0: &l0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
-        for n in 1..12 {
-            let aliases = vec![format!("*l{}", n - 1); 10].join(",");
-            bomb.push_str(&format!("l{n}: &l{n} [{aliases}]\n"));
-        }
-        assert!(refused(&manifest(&bomb)).1.contains("more than 4096 values"));
+    fn size_and_depth_are_bounded() {
         let deep = format!("k: {}{}", "[".repeat(40), "]".repeat(40));
         assert!(refused(&manifest(&deep)).1.contains("levels deep"));
         assert!(refused(&manifest(&format!("k: {}", "x\n  ".repeat(40_000)))).1.contains("more than 64 KiB"));

@@ -10,7 +10,11 @@ use sha2::{Digest as _, Sha256};
 use super::artifact_stores::{DirectoryArtifacts, MemoryArtifacts};
 use crate::{
     client::Error,
-    core::{store::StoreFuture, sync::Mutex},
+    core::{
+        crypto::{hex, random_id},
+        store::StoreFuture,
+        sync::Mutex,
+    },
 };
 
 /// Characters of an id: 128 bits of the content's digest.
@@ -128,7 +132,7 @@ impl Artifacts {
     /// Artifacts in this store, of a session of their own.
     pub fn new(store: impl ArtifactStore) -> Self {
         // without random bytes, a scope that the program did not choose would not be safe
-        let scope = crate::core::crypto::random_id().expect("the operating system has random bytes");
+        let scope = random_id().expect("the operating system has random bytes");
         Self {
             store: Arc::new(store),
             scope: scope.into(),
@@ -307,13 +311,7 @@ fn store_failed(error: &io::Error) -> Error {
 }
 
 pub(super) fn hex_digest(bytes: &[u8]) -> String {
-    use fmt::Write as _;
-    let mut hex = String::with_capacity(64);
-    for byte in Sha256::digest(bytes) {
-        // writing to a string cannot fail
-        let _written = write!(hex, "{byte:02x}");
-    }
-    hex
+    hex(Sha256::digest(bytes))
 }
 
 /// A name for a file, of the last segment of a URI's path.

@@ -29,7 +29,7 @@ use crate::{
         link::{
             LinkError, ServerLink, child_process, event_link,
             http_link::HttpLink,
-            outgoing::{ModernMeta, OutgoingRequest, RequestMeta, notification_text},
+            outgoing::{OutgoingRequest, RequestMeta, notification_text},
             stream_link::StreamLink,
         },
         operation::{Operation, OperationKind, TimeLimit},
@@ -677,8 +677,9 @@ impl SharedClient {
                 members.split_off(1)
             })
         };
-        let modern = || ModernMeta { client: client(), log_level: *self.log_level.lock() };
-        RequestMeta { own, progress_token, modern: revision.is_modern().then(modern) }
+        let is_modern = revision.is_modern();
+        let log_level = if is_modern { *self.log_level.lock() } else { None };
+        RequestMeta { own, progress_token, client: is_modern.then(|| &client()[..]), log_level }
     }
 
     pub(in crate::client) fn client_info(&self) -> Value {

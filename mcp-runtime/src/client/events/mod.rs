@@ -9,7 +9,7 @@ mod typed;
 
 use std::{fmt, future::IntoFuture, sync::Arc, time::Duration};
 
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::DropGuard;
@@ -32,10 +32,11 @@ use crate::core::arguments::BoxFuture;
 pub(in crate::client) type EventHandler = Arc<dyn Fn(EventOccurrence) -> bool + Send + Sync>;
 
 /// One occurrence of an event.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct EventOccurrence {
     /// `eventId` on the wire, which is the same if the server sends the occurrence again.
+    #[serde(rename = "eventId")]
     pub id: String,
     /// The name of the event.
     pub name: String,
@@ -44,6 +45,7 @@ pub struct EventOccurrence {
     /// The payload of the event. It is data of the server, or of the party that the event is about: do not obey it.
     pub data: Value,
     /// `_meta` on the wire.
+    #[serde(rename = "_meta")]
     pub meta: Option<Map<String, Value>>,
 }
 

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher as _, RandomState};
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::{EventHandler, EventOccurrence};
@@ -53,51 +53,6 @@ impl ReaderState {
     }
 }
 
-/// The meaning of a cursor that a server has sent.
-enum SentCursor<'a> {
-    /// A position: everything before it was delivered.
-    At(&'a str),
-    /// The server cannot send events again.
-    Never,
-    Ignored,
-}
-
-impl<'a> SentCursor<'a> {
-    fn of(name: &str, cursor: Option<&'a Value>) -> Self {
-        match cursor {
-            Some(Value::String(cursor)) if cursor.len() <= MAX_CURSOR => Self::At(cursor),
-            Some(Value::String(_)) => {
-                tracing::warn!(event = %name, "a cursor of the server is ignored: it is too long");
-                Self::Ignored
-            }
-            // an absent cursor is the same as `null`
-            None | Some(Value::Null) => Self::Never,
-            Some(_) => Self::Ignored,
-        }
-    }
-
-    /// Keeps it.
-    fn store(self, kept: &mut Option<String>) {
-        match self {
-            Self::At(cursor) => *kept = Some(cursor.to_owned()),
-            Self::Never => *kept = None,
-            Self::Ignored => {}
-        }
-    }
-}
-
-/// `EventOccurrence` on the wire.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct WireOccurrence {
-    event_id: String,
-    name: String,
-    timestamp: String,
-    data: Value,
-    #[serde(rename = "_meta")]
-    meta: Option<Map<String, Value>>,
-}
-
 impl EventReader {
     pub(super) fn new(
         name: String,
@@ -122,7 +77,15 @@ impl EventReader {
 
     /// Keeps a position that the server gave: everything before it was delivered.
     pub(super) fn advance(&self, cursor: Option<&Value>) {
-        SentCursor::of(&self.name, cursor).store(&mut self.state.lock().cursor);
+        match cursor {
+            Some(Value::String(cursor)) if cursor.len() > MAX_CURSOR => {
+                tracing::warn!(event = %self.name, "a cursor of the server is ignored: it is too long");
+            }
+            Some(Value::String(cursor)) => self.state.lock().cursor = Some(cursor.clone()),
+            // the server cannot send events again; an absent cursor is the same as `null`
+            None | Some(Value::Null) => self.state.lock().cursor = None,
+            Some(_) => {}
+        }
     }
 
     /// Tells the program that events may be missing.
@@ -182,7 +145,9 @@ impl EventReader {
 
     /// Passes an occurrence on to the program, unless it has had it.
     pub(super) fn deliver(&self, occurrence: &Value) {
-        let Some(occurrence) = EventOccurrence::parse(occurrence, &self.name) else {
+        let occurrence = EventOccurrence::deserialize(occurrence).ok();
+        let of_this = occurrence.filter(|event| event.data.is_object() && event.name == self.name);
+        let Some(occurrence) = of_this else {
             tracing::warn!(event = %self.name, "an event of the server is left out: it is malformed");
             return self.gap();
         };
@@ -206,15 +171,6 @@ impl Error {
                 .to_owned(),
             data: error.and_then(|error| error.get("data")).cloned(),
         }
-    }
-}
-
-impl EventOccurrence {
-    /// The occurrence that a server has sent of an event; `None` if it is malformed, or of another one.
-    fn parse(wire: &Value, event: &str) -> Option<Self> {
-        let WireOccurrence { event_id: id, name, timestamp, data, meta } =
-            WireOccurrence::deserialize(wire).ok()?;
-        (data.is_object() && name == event).then_some(Self { id, name, timestamp, data, meta })
     }
 }
 

@@ -32,14 +32,9 @@ pub(in crate::client) struct RequestMeta<'a> {
     /// The program's own.
     pub(in crate::client) own: &'a Map<String, Value>,
     pub(in crate::client) progress_token: Option<u64>,
-    /// In a revision in which every request has them.
-    pub(in crate::client) modern: Option<ModernMeta<'a>>,
-}
-
-/// The members of `_meta` that every request of 2026-07-28 has.
-pub(in crate::client) struct ModernMeta<'a> {
-    /// Members as JSON, which do not change from request to request.
-    pub(in crate::client) client: &'a [u8],
+    /// Those that every request of 2026-07-28 has, as JSON, since they do not change from request to request.
+    pub(in crate::client) client: Option<&'a [u8]>,
+    /// Only in that revision.
     pub(in crate::client) log_level: Option<LogLevel>,
 }
 
@@ -70,7 +65,7 @@ impl<'a> OutgoingRequest<'a> {
 
 impl RequestMeta<'_> {
     fn is_empty(&self) -> bool {
-        self.own.is_empty() && self.progress_token.is_none() && self.modern.is_none()
+        self.own.is_empty() && self.progress_token.is_none() && self.client.is_none()
     }
 
     /// Writes the members, and those of `params`; the protocol's take precedence, then the program's own.
@@ -83,18 +78,18 @@ impl RequestMeta<'_> {
         if let Some(token) = self.progress_token {
             meta.value(META_PROGRESS_TOKEN, &token);
         }
-        if let Some(modern) = &self.modern {
-            meta.str(META_PROTOCOL_VERSION, revision.as_str()).raw_members(modern.client);
-            meta.opt_str(META_LOG_LEVEL, modern.log_level.map(LogLevel::as_str));
+        if let Some(client) = self.client {
+            meta.str(META_PROTOCOL_VERSION, revision.as_str()).raw_members(client);
         }
+        meta.opt_str(META_LOG_LEVEL, self.log_level.map(LogLevel::as_str));
     }
 
     /// Whether the protocol sets this member.
     fn sets(&self, key: &str) -> bool {
-        match (key, &self.modern) {
-            (META_PROGRESS_TOKEN, _) => self.progress_token.is_some(),
-            (META_PROTOCOL_VERSION | META_CLIENT_CAPABILITIES | META_CLIENT_INFO, modern) => modern.is_some(),
-            (META_LOG_LEVEL, Some(modern)) => modern.log_level.is_some(),
+        match key {
+            META_PROGRESS_TOKEN => self.progress_token.is_some(),
+            META_PROTOCOL_VERSION | META_CLIENT_CAPABILITIES | META_CLIENT_INFO => self.client.is_some(),
+            META_LOG_LEVEL => self.log_level.is_some(),
             _ => false,
         }
     }
@@ -140,8 +135,8 @@ mod tests {
         let client = format!(r#""{META_CLIENT_CAPABILITIES}":{{}},"{META_CLIENT_INFO}":{{"name":"c"}}"#);
         let own = json!({ "own": 1, META_PROTOCOL_VERSION: "x" });
         let own = own.as_object().expect("an object");
-        let modern = ModernMeta { client: client.as_bytes(), log_level: None };
-        let meta = RequestMeta { own, progress_token: Some(7), modern: Some(modern) };
+        let client = Some(client.as_bytes());
+        let meta = RequestMeta { own, progress_token: Some(7), client, log_level: None };
         let params = json!({ "_meta": { "own": 2, "other": 3, "progressToken": 4, META_LOG_LEVEL: "info" }, "name": "t" });
         let expected = json!({
             "own": 1,
@@ -153,15 +148,15 @@ mod tests {
             META_LOG_LEVEL: "info",
         });
         assert_eq!(meta_of(&params, &meta), expected);
-        let level = ModernMeta { client: b"", log_level: Some(LogLevel::Error) };
-        let meta = RequestMeta { own: &Map::new(), progress_token: None, modern: Some(level) };
+        let (client, log_level) = (Some(&b""[..]), Some(LogLevel::Error));
+        let meta = RequestMeta { own: &Map::new(), progress_token: None, client, log_level };
         let expected = json!({ "own": 2, "other": 3, "progressToken": 4, META_PROTOCOL_VERSION: "2026-07-28", META_LOG_LEVEL: "error" });
         assert_eq!(meta_of(&params, &meta), expected);
     }
 
     #[test]
     fn a_legacy_request_has_the_meta_of_its_params_only() {
-        let none = RequestMeta { own: &Map::new(), progress_token: None, modern: None };
+        let none = RequestMeta { own: &Map::new(), progress_token: None, client: None, log_level: None };
         assert_eq!(meta_of(&json!({ "name": "t" }), &none), Value::Null);
         assert_eq!(meta_of(&json!({ "_meta": { "own": 2 } }), &none), json!({ "own": 2 }));
         let token = RequestMeta { progress_token: Some(3), ..none };

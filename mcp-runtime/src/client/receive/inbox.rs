@@ -4,6 +4,7 @@
 use std::{
     collections::{HashMap, VecDeque},
     hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher},
+    pin::pin,
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -13,7 +14,7 @@ use std::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{
-    sync::{Notify, Semaphore, oneshot},
+    sync::{Notify, Semaphore},
     task::AbortHandle,
 };
 
@@ -100,6 +101,8 @@ pub(in crate::client) struct Inbox {
     pub(in crate::client) handlers: Handlers,
     waiting: Mutex<Waiting>,
     next_watch: AtomicU64,
+    /// Is notified of each elicitation that is complete.
+    elicitation_completed: Notify,
     /// The client that owns the caches and replaces sessions.
     client: Weak<SharedClient>,
     /// Whether the server may not send requests, and names the subscription of each change.
@@ -123,8 +126,6 @@ struct Waiting {
     streams: HashMap<u64, StreamListener>,
     /// Tasks, by id.
     tasks: HashMap<String, Arc<Notify>>,
-    /// Elicitations that calls wait for, by the number of the wait.
-    elicitations: HashMap<u64, (String, oneshot::Sender<()>)>,
     completed_elicitations: VecDeque<String>,
     /// Requests of the server that are being answered.
     running: HashMap<RequestId, RunningAnswer>,
@@ -231,6 +232,7 @@ impl Inbox {
             handlers,
             waiting: Mutex::default(),
             next_watch: AtomicU64::default(),
+            elicitation_completed: Notify::new(),
             client,
             is_modern: AtomicBool::new(false),
             refusals: Arc::new(Semaphore::new(MAX_REFUSALS)),
@@ -321,22 +323,15 @@ impl Inbox {
     }
 
     /// Waits until the server reports that a URL elicitation is complete.
-    pub(in crate::client) async fn elicitation_completed(self: &Arc<Self>, id: &str) {
-        let number = self.next_watch.fetch_add(1, Ordering::Relaxed);
-        let receiver = {
-            let mut waiting = self.waiting.lock();
-            if waiting.completed_elicitations.iter().any(|done| done == id) {
+    pub(in crate::client) async fn elicitation_completed(&self, id: &str) {
+        loop {
+            let mut completed = pin!(self.elicitation_completed.notified());
+            completed.as_mut().enable();
+            if self.waiting.lock().completed_elicitations.iter().any(|done| done == id) {
                 return;
             }
-            let (sender, receiver) = oneshot::channel();
-            waiting.elicitations.insert(number, (id.to_owned(), sender));
-            receiver
-        };
-        let _registered = Registered(self.clone(), move |inbox: &Self| {
-            inbox.waiting.lock().elicitations.remove(&number);
-        });
-        // the sender is dropped only together with its entry
-        let _completed = receiver.await;
+            completed.await;
+        }
     }
 
     /// Stops answering requests of the server.
@@ -525,18 +520,12 @@ impl Inbox {
             return;
         }
         let mut waiting = self.waiting.lock();
-        let awaited: Vec<_> = waiting.elicitations.extract_if(|_, (of, _)| of == id).collect();
-        if awaited.is_empty() {
-            if waiting.completed_elicitations.len() >= MAX_COMPLETED {
-                waiting.completed_elicitations.pop_front();
-            }
-            waiting.completed_elicitations.push_back(id.to_owned());
+        if waiting.completed_elicitations.len() >= MAX_COMPLETED {
+            waiting.completed_elicitations.pop_front();
         }
+        waiting.completed_elicitations.push_back(id.to_owned());
         drop(waiting);
-        for (_, (_, sender)) in awaited {
-            // the call was dropped concurrently
-            let _dropped = sender.send(());
-        }
+        self.elicitation_completed.notify_waiters();
     }
 
     /// A change that the client learned of: caches first, so that a listener reads what is new.
@@ -726,23 +715,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn calls_that_wait_for_one_elicitation_go_on_together_and_leave_nothing_when_they_are_dropped() {
+    async fn calls_that_wait_for_one_elicitation_go_on_together_and_so_does_one_that_comes_later() {
         let inbox = inbox();
         let wait = || {
             let inbox = inbox.clone();
             tokio::spawn(async move { inbox.elicitation_completed("1").await })
         };
-        let (one, other, dropped) = (wait(), wait(), wait());
-        while inbox.waiting.lock().elicitations.len() < 3 {
-            tokio::task::yield_now().await;
-        }
-        dropped.abort();
-        assert!(dropped.await.is_err());
-        assert_eq!(inbox.waiting.lock().elicitations.len(), 2);
+        let (one, other, third) = (wait(), wait(), wait());
+        tokio::task::yield_now().await;
+        complete(&inbox, "2");
+        tokio::task::yield_now().await;
+        assert!(!one.is_finished() && !other.is_finished() && !third.is_finished());
         complete(&inbox, "1");
-        one.await.expect("it goes on");
-        other.await.expect("it goes on");
-        assert!(inbox.waiting.lock().elicitations.is_empty());
+        for waits in [one, other, third] {
+            waits.await.expect("it goes on");
+        }
+        inbox.elicitation_completed("1").await;
     }
 
     #[tokio::test]

@@ -2,7 +2,10 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, Error as _},
+};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -15,32 +18,50 @@ use crate::{
 };
 
 /// The result of a tool.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CallResult {
     /// The blocks; kinds that this crate does not know are [`Content::Unknown`].
+    #[serde(default, deserialize_with = "blocks")]
     pub content: Vec<Content>,
     /// `structuredContent` on the wire, which may be null.
+    #[serde(default, deserialize_with = "present", rename = "structuredContent")]
     pub structured: Option<Value>,
     /// Whether the tool failed, and says so to the model: `isError` on the wire.
+    #[serde(default, deserialize_with = "null_is_absent")]
     pub is_error: bool,
     /// `_meta` on the wire.
+    #[serde(default, deserialize_with = "null_is_absent", rename = "_meta")]
     pub meta: Map<String, Value>,
     /// The tool's output schema, if the client has listed the tool.
+    #[serde(skip)]
     pub(in crate::client) output_schema: Option<Arc<Validator>>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct WireCallResult {
-    #[serde(default, deserialize_with = "null_is_absent")]
-    content: Vec<Value>,
-    #[serde(default, deserialize_with = "present")]
-    structured_content: Option<Value>,
-    #[serde(default, deserialize_with = "null_is_absent")]
-    is_error: bool,
-    #[serde(default, deserialize_with = "null_is_absent", rename = "_meta")]
-    meta: Map<String, Value>,
+/// Blocks of any kind.
+fn blocks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Content>, D::Error> {
+    let blocks: Vec<Value> = null_is_absent(deserializer)?;
+    Ok(blocks.into_iter().map(parse_content).collect())
+}
+
+/// Items, each of which `parse` reads; `what` is the problem with one that it does not.
+fn items<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    parse: fn(&Value) -> Option<T>,
+    what: &str,
+) -> Result<Vec<T>, D::Error> {
+    let items = Vec::<Value>::deserialize(deserializer)?;
+    items.iter().map(|item| parse(item).ok_or_else(|| D::Error::custom(what))).collect()
+}
+
+fn contents<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ResourceContents>, D::Error> {
+    let what = "an item of `contents` has neither text nor a blob";
+    items(deserializer, ResourceContents::from_json, what)
+}
+
+fn messages<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Message>, D::Error> {
+    items(deserializer, parse_message, "a message of the prompt has no role or content")
 }
 
 /// A member that is there, also if it is null.
@@ -50,14 +71,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, 
 
 impl CallResult {
     pub(in crate::client) fn parse(json: &str, output_schema: Option<Arc<Validator>>) -> Result<Self, Error> {
-        let wire: WireCallResult = parse(json, "tools/call")?;
-        Ok(Self {
-            content: wire.content.into_iter().map(parse_content).collect(),
-            structured: wire.structured_content,
-            is_error: wire.is_error,
-            meta: wire.meta,
-            output_schema,
-        })
+        Ok(Self { output_schema, ..parse(json, "tools/call")? })
     }
 
     /// The texts of its text blocks, joined by line breaks.
@@ -114,30 +128,20 @@ impl CallResult {
 }
 
 /// The contents of a resource.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
 #[non_exhaustive]
 pub struct ReadResult {
     /// Its items: most resources have one, directories have several.
+    #[serde(deserialize_with = "contents")]
     pub contents: Vec<ResourceContents>,
     /// `_meta` on the wire.
-    pub meta: Map<String, Value>,
-}
-
-#[derive(Deserialize)]
-struct WireReadResult {
-    contents: Vec<Value>,
     #[serde(default, deserialize_with = "null_is_absent", rename = "_meta")]
-    meta: Map<String, Value>,
+    pub meta: Map<String, Value>,
 }
 
 impl ReadResult {
     pub(in crate::client) fn parse(json: &str) -> Result<Self, Error> {
-        let wire: WireReadResult = parse(json, "resources/read")?;
-        let items = wire.contents.iter().map(|item| {
-            ResourceContents::from_json(item)
-                .ok_or_else(|| Error::invalid("an item of `contents` has neither text nor a blob"))
-        });
-        Ok(Self { contents: items.collect::<Result<_, _>>()?, meta: wire.meta })
+        parse(json, "resources/read")
     }
 
     /// The texts of its items, joined by line breaks.
@@ -170,37 +174,22 @@ impl ReadResult {
 }
 
 /// A prompt with its arguments filled in.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
 #[non_exhaustive]
 pub struct RenderedPrompt {
     /// `description` on the wire.
     pub description: Option<String>,
     /// Its messages.
+    #[serde(deserialize_with = "messages")]
     pub messages: Vec<Message>,
     /// `_meta` on the wire.
-    pub meta: Map<String, Value>,
-}
-
-#[derive(Deserialize)]
-struct WirePrompt {
-    description: Option<String>,
-    messages: Vec<Value>,
     #[serde(default, deserialize_with = "null_is_absent", rename = "_meta")]
-    meta: Map<String, Value>,
+    pub meta: Map<String, Value>,
 }
 
 impl RenderedPrompt {
     pub(in crate::client) fn parse(json: &str) -> Result<Self, Error> {
-        let wire: WirePrompt = parse(json, "prompts/get")?;
-        let messages = wire.messages.iter().map(|message| {
-            parse_message(message)
-                .ok_or_else(|| Error::invalid("a message of the prompt has no role or content"))
-        });
-        Ok(Self {
-            description: wire.description,
-            messages: messages.collect::<Result<_, _>>()?,
-            meta: wire.meta,
-        })
+        parse(json, "prompts/get")
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! See [the extension](https://github.com/modelcontextprotocol/ext-skills) (SEP-2640).
 
-use std::{fmt::Write as _, sync::Arc};
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -21,7 +21,7 @@ use crate::{
         connect::shared_client::{CallOptions, SharedClient, params},
         exchange::ListedKind,
     },
-    core::{content::ResourceContents, protocol::SKILLS_EXTENSION},
+    core::{content::ResourceContents, crypto::hex, protocol::SKILLS_EXTENSION},
     skill::{MANIFEST, parse_frontmatter},
 };
 
@@ -153,7 +153,8 @@ impl SkillInfo {
             if bytes.len() as u64 != expected.size {
                 return Err(refuse(format!("it has {} bytes, not {}", bytes.len(), expected.size)));
             }
-            if !digest_of(bytes).eq_ignore_ascii_case(expected.digest) {
+            let digest = format!("sha256:{}", hex(Sha256::digest(bytes)));
+            if !digest.eq_ignore_ascii_case(expected.digest) {
                 return Err(refuse("its digest is another one".to_owned()));
             }
         }
@@ -180,15 +181,6 @@ fn is_inside(directory: &str, uri: &str) -> bool {
                 !matches!(segment.as_str(), "" | "." | "..")
             })
     })
-}
-
-fn digest_of(bytes: &[u8]) -> String {
-    let mut text = "sha256:".to_owned();
-    for byte in Sha256::digest(bytes) {
-        // writing to a string cannot fail
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }
 
 /// A member of two objects that is not the same in both.
@@ -323,7 +315,8 @@ mod tests {
     fn files_are_verified_by_size_digest_and_frontmatter() {
         let manifest = "---\nname: a\ndescription: d\n---\nbody\n";
         let with = |text: &str, description: &str| {
-            let file = json!({ "uri": "skill://a/SKILL.md", "digest": digest_of(text.as_bytes()), "size": text.len() });
+            let digest = format!("sha256:{}", hex(Sha256::digest(text)));
+            let file = json!({ "uri": "skill://a/SKILL.md", "digest": digest, "size": text.len() });
             let frontmatter = json!({ "name": "a", "description": description });
             let entry =
                 json!({ "uri": "skill://a/SKILL.md", "frontmatter": frontmatter, "resources": [file] });

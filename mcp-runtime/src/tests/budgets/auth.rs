@@ -11,7 +11,7 @@ pub(super) const AUTH: Folder = Folder {
         budget("new tokens that wait for that", FixedCount("MAX_WAITING"), "", All, "`429` with `Retry-After`", GUESSES),
         budget("tokens that are known at their addresses, and as many that were told to come again", FixedCount("MAX_MARKS"), "", All, "the oldest are forgotten", GUESSES),
         budget("refusals of tokens that are kept", FixedCount("MAX_REFUSED"), "", All, "are forgotten", GUESSES),
-        budget("tokens that are known to be valid, for one principal a twentieth of them", FixedCount("CACHED_TOKENS"), "OAuth::max_cached_tokens", All, "are verified with each request", "auth/callers/oauth.rs"),
+        budget("tokens that are known to be valid, for one principal a twentieth of them", FixedCount("CACHED_TOKENS"), "", All, "are verified with each request", "auth/callers/oauth.rs"),
         budget("proofs that were used", FixedCount("MAX_PROOFS"), "", All, "`401`", "auth/callers/builder.rs"),
     ],
     others: &[],

@@ -16,6 +16,7 @@ use crate::{
     core::{
         config::LONGEST,
         connection::StoredPrincipal,
+        crypto::hex,
         store::{Record, Table},
     },
 };
@@ -41,8 +42,7 @@ pub(super) fn digest(parts: &[&str]) -> WebhookKey {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
-    let digits: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    digits.into()
+    hex(hash.finalize()).into()
 }
 
 /// A subscription.

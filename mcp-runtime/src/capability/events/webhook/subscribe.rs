@@ -28,7 +28,7 @@ use crate::{
     core::{
         admission::Owner,
         connection::{Principal, StoredPrincipal, principal_digest},
-        crypto::random_id,
+        crypto::{hex, random_id},
         dispatch::{PendingReply, Reply, Request, Response, WriteResult},
         jsonrpc::{Object, ProtocolError},
         protocol::Revision,
@@ -255,9 +255,7 @@ impl EventCall<Subscribe> {
 
     /// `id` on the wire: the same for the same subscription, on every replica.
     fn id(&self, key: &WebhookKey) -> String {
-        let digest = self.server.keys().keyed_digest(ID_PURPOSE, key.as_bytes());
-        let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("sub_{digest}")
+        format!("sub_{}", hex(self.server.keys().keyed_digest(ID_PURPOSE, key.as_bytes())))
     }
 
     /// Checks that the endpoint wants messages of this principal, unless it has said so.

@@ -9,7 +9,7 @@ use std::{
 
 use http::request::Parts;
 use ring::digest::{SHA256, digest as hash};
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use super::verifier::{Denied, Method, PresentedToken, Verdict};
 use crate::core::{
@@ -86,81 +86,51 @@ fn read_file(path: &Path) -> Result<String, String> {
 /// Reads the entries of a list. Errors do not contain keys.
 fn parse(text: &str) -> Result<KnownKeys, String> {
     let mut known = KnownKeys::new();
-    let entries = text.lines().filter(|line| !line.trim_start().starts_with('#')).flat_map(split_entries);
-    for (index, entry) in entries.filter(|entry| !entry.is_empty()).enumerate() {
-        let number = index + 1;
-        let mut words = entry.splitn(3, char::is_whitespace);
-        let (Some(name), Some(key)) = (words.next(), words.next().filter(|key| !key.is_empty())) else {
-            return Err(format!("entry {number} is not a name and a key"));
-        };
-        let digest = match key.strip_prefix("sha256:") {
-            Some(hex) => parse_digest(hex)
-                .ok_or_else(|| format!("the digest of entry {number} is not 64 hexadecimal digits"))?,
-            None if key.len() < MIN_KEY => {
-                return Err(format!(
-                    "the key of entry {number} is shorter than {MIN_KEY} characters\n{GENERATE}"
-                ));
+    let mut number = 0;
+    for mut line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
+        loop {
+            line = line.trim_start_matches(is_between_words);
+            if line.is_empty() {
+                break;
             }
-            None => digest(key),
-        };
-        let granted = parse_grants(words.next().unwrap_or_default());
-        let Grants { scopes, claims } = granted.map_err(|error| format!("entry {number}: {error}"))?;
-        let mut principal = Principal::new(ISSUER, name).with_scopes(scopes);
-        if !claims.is_empty() {
-            principal = principal.with_claims(claims);
-        }
-        if known.insert(digest, Arc::new(principal)).is_some() {
-            return Err(format!("the key of entry {number} is that of an earlier entry"));
+            number += 1;
+            let (name, rest) = line.split_at(word_length(line));
+            let rest = rest.trim_start();
+            let (key, rest) = rest.split_at(word_length(rest));
+            let digest = match key.strip_prefix("sha256:") {
+                _ if key.is_empty() => return Err(format!("entry {number} is not a name and a key")),
+                Some(hex) => parse_digest(hex)
+                    .ok_or_else(|| format!("the digest of entry {number} is not 64 hexadecimal digits"))?,
+                None if key.len() < MIN_KEY => {
+                    return Err(format!(
+                        "the key of entry {number} is shorter than {MIN_KEY} characters\n{GENERATE}"
+                    ));
+                }
+                None => digest(key),
+            };
+            let principal = Principal::new(ISSUER, name);
+            let granted = with_grants(principal, rest).map_err(|error| format!("entry {number}: {error}"));
+            let (principal, rest) = granted?;
+            if known.insert(digest, Arc::new(principal)).is_some() {
+                return Err(format!("the key of entry {number} is that of an earlier entry"));
+            }
+            line = rest;
         }
     }
     if known.is_empty() { Err("the list contains no API key".into()) } else { Ok(known) }
 }
 
-/// The entries of a line, which `;` separates outside of quotes; each has single spaces between its first three words.
-/// Quotes are those around the value of a claim: those in a name or a key are characters like others.
-fn split_entries(line: &str) -> Vec<String> {
-    let mut entries = vec![String::new()];
-    let (mut words, mut quoted, mut escaped, mut before) = (0, false, false, ' ');
-    for c in line.chars() {
-        let Some(entry) = entries.last_mut() else { continue };
-        if quoted {
-            quoted = escaped || c != '"';
-            escaped = c == '\\' && !escaped;
-            entry.push(c);
-        } else if c == ';' {
-            entries.push(String::new());
-            (words, before) = (0, ' ');
-            continue;
-        } else if c.is_whitespace() {
-            if !before.is_whitespace() {
-                entry.push(' ');
-            }
-        } else {
-            words += usize::from(before.is_whitespace());
-            quoted = c == '"' && words > 2 && entry.trim_end().ends_with('=');
-            entry.push(c);
-        }
-        before = c;
-    }
-    entries.into_iter().map(|entry| entry.trim().to_owned()).collect()
-}
-
-/// The permissions that an entry grants to its caller.
-#[derive(Default)]
-struct Grants<'a> {
-    scopes: Vec<&'a str>,
-    claims: Map<String, Value>,
-}
-
-/// Reads scopes, and claims such as `tenant=acme` or `tenant = "acme"`. A value that is not JSON is a text.
-fn parse_grants(mut text: &str) -> Result<Grants<'_>, String> {
-    let mut grants = Grants::default();
+/// Reads the scopes of an entry, and claims such as `tenant=acme` or `tenant = "acme"`, until the `;` at its end. A value
+/// that is not JSON is a text. The second output is the rest of the line.
+fn with_grants(principal: Principal, mut text: &str) -> Result<(Principal, &str), String> {
+    let (mut scopes, mut claims) = (Vec::new(), Map::new());
     loop {
         text = text.trim_start();
-        if text.is_empty() {
-            return Ok(grants);
+        if text.is_empty() || text.starts_with(';') {
+            let principal = principal.with_scopes(scopes);
+            return Ok((if claims.is_empty() { principal } else { principal.with_claims(claims) }, text));
         }
-        let end = text.find(|c: char| c.is_whitespace() || c == '=').unwrap_or(text.len());
+        let end = text.find(|c| is_between_words(c) || c == '=').unwrap_or(text.len());
         let (word, rest) = text.split_at(end);
         let Some(value) = rest.trim_start().strip_prefix('=') else {
             if word.contains(['"', '\\']) {
@@ -169,7 +139,7 @@ fn parse_grants(mut text: &str) -> Result<Grants<'_>, String> {
                         .into(),
                 );
             }
-            grants.scopes.push(word);
+            scopes.push(word);
             text = rest;
             continue;
         };
@@ -184,7 +154,7 @@ fn parse_grants(mut text: &str) -> Result<Grants<'_>, String> {
             Err(_) if value.starts_with('"') => return Err("a claim in quotes is not a JSON string".into()),
             Err(_) => value.into(),
         };
-        if grants.claims.insert(word.to_owned(), value).is_some() {
+        if claims.insert(word.to_owned(), value).is_some() {
             return Err(
                 "a claim is given twice\nwrite several values as an array: `teams=[\"a\",\"b\"]`".into()
             );
@@ -193,8 +163,13 @@ fn parse_grants(mut text: &str) -> Result<Grants<'_>, String> {
     }
 }
 
+/// White space, and the `;` between two entries.
+fn is_between_words(c: char) -> bool {
+    c.is_whitespace() || c == ';'
+}
+
 fn word_length(text: &str) -> usize {
-    text.find(char::is_whitespace).unwrap_or(text.len())
+    text.find(is_between_words).unwrap_or(text.len())
 }
 
 /// The length of the text with both quotes.
@@ -302,6 +277,8 @@ impl Method for ApiKeys {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     #[test]

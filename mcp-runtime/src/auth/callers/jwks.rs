@@ -116,20 +116,6 @@ struct KnownKey {
     source: Value,
 }
 
-/// The result of looking up the key that a token names.
-enum Lookup {
-    Found {
-        /// Those of that name, which need not be one: names are not unique while keys are replaced.
-        keys: Vec<Arc<VerifyingKey>>,
-        /// They should be fetched again.
-        is_old: bool,
-    },
-    /// The keys that are known do not include it.
-    Unknown,
-    /// Keys have never been fetched, or too long ago.
-    NoKeys,
-}
-
 impl KeySource {
     pub(super) fn new(endpoint: Arc<IssuerEndpoint>, jwks_uri: Option<String>, times: KeyTimes) -> Arc<Self> {
         Arc::new(Self {
@@ -142,79 +128,56 @@ impl KeySource {
     }
 
     /// A number that rises when keys change, so that what was verified with them is examined again; `None` if no key may
-    /// be used. The keys are fetched again in the background once they are old: the caller need not look up any key.
+    /// be used.
     pub(super) fn generation(self: &Arc<Self>) -> Option<u64> {
-        let now = Instant::now();
-        let (age, generation) = {
-            let state = self.state.read();
-            (now.saturating_duration_since(state.fetched?), state.generation)
-        };
-        if age > self.times.max_age {
-            self.refresh_in_background(now);
-        }
-        (age <= self.times.max_outage).then_some(generation)
+        self.read(Instant::now(), |state| state.generation)
     }
 
-    fn refresh_in_background(self: &Arc<Self>, now: Instant) {
-        if self.may_fetch(now) {
+    /// Reads the keys, if they may be used. Once they are old, they are fetched again in the background.
+    fn read<T>(self: &Arc<Self>, now: Instant, read: impl FnOnce(&KeyState) -> T) -> Option<T> {
+        let state = self.state.read();
+        let age = now.saturating_duration_since(state.fetched?);
+        let output = (age <= self.times.max_outage).then(|| read(&state));
+        drop(state);
+        if age > self.times.max_age && self.may_fetch(now) {
             let _in_background = self.refresh();
         }
+        output
     }
 
-    fn look_up(&self, kid: Option<&str>, algorithm: SigningAlgorithm, now: Instant) -> Lookup {
-        let state = self.state.read();
-        let age = state.fetched.map(|fetched| now.saturating_duration_since(fetched));
-        let Some(age) = age.filter(|age| *age <= self.times.max_outage) else { return Lookup::NoKeys };
-        let suited = state.keys.iter().filter(|known| known.key.suits(algorithm));
-        let named = suited.filter(|known| kid.is_none() || known.kid.as_deref() == kid);
-        let keys: Vec<_> = named.take(MAX_NAMESAKES).map(|known| known.key.clone()).collect();
-        match (keys.len(), kid) {
-            // without a name there must be no choice
-            (0, _) | (2.., None) => Lookup::Unknown,
-            _ => Lookup::Found { keys, is_old: age > self.times.max_age },
-        }
-    }
-
-    /// The keys that a token names, if they are known; they are fetched again in the background once they are old.
+    /// The keys that a token names, if they are known: those of that name, which need not be one, as names are not unique
+    /// while keys are replaced.
+    ///
+    /// # Errors
+    /// No key has that name, or keys have never been fetched, or too long ago.
     pub(super) fn known(
         self: &Arc<Self>,
         kid: Option<&str>,
         algorithm: SigningAlgorithm,
-    ) -> Option<Vec<Arc<VerifyingKey>>> {
-        let now = Instant::now();
-        let Lookup::Found { keys, is_old } = self.look_up(kid, algorithm, now) else { return None };
-        if is_old {
-            self.refresh_in_background(now);
+        now: Instant,
+    ) -> Result<Vec<Arc<VerifyingKey>>, Denied> {
+        let keys = self.read(now, |state| {
+            let suited = state.keys.iter().filter(|known| known.key.suits(algorithm));
+            let named = suited.filter(|known| kid.is_none() || known.kid.as_deref() == kid);
+            named.take(MAX_NAMESAKES).map(|known| known.key.clone()).collect::<Vec<_>>()
+        });
+        match keys {
+            None => Err(Denied::unavailable("the keys of the authorization server cannot be fetched")),
+            // without a name there must be no choice
+            Some(keys) if keys.is_empty() || (kid.is_none() && keys.len() > 1) => {
+                Err(Denied::token(Refusal::TokenUnknownKey, "the key of the token is not known").for_now())
+            }
+            Some(keys) => Ok(keys),
         }
-        Some(keys)
     }
 
-    /// Whether the keys may be fetched now.
-    pub(super) fn may_refresh(&self) -> bool {
-        self.may_fetch(Instant::now())
-    }
-
-    fn may_fetch(&self, now: Instant) -> bool {
+    /// Whether the keys may be fetched at this time.
+    pub(super) fn may_fetch(&self, now: Instant) -> bool {
         let attempted = self.state.read().attempted;
         attempted.is_none_or(|attempted| now.saturating_duration_since(attempted) >= self.times.cooldown)
     }
 
-    /// The keys that a token names; fetches them if they are not known.
-    ///
-    /// # Errors
-    /// No key has that name, or the keys cannot be fetched.
-    pub(super) async fn find(
-        self: &Arc<Self>,
-        kid: Option<&str>,
-        algorithm: SigningAlgorithm,
-    ) -> Result<Vec<Arc<VerifyingKey>>, Denied> {
-        if let Some(keys) = self.known(kid, algorithm) {
-            return Ok(keys);
-        }
-        self.find_again(kid, algorithm).await
-    }
-
-    /// The same after another fetch, unless that was tried a moment ago.
+    /// The keys that a token names, after another fetch, unless that was tried a moment ago.
     ///
     /// # Errors
     /// No key has that name, or the keys cannot be fetched.
@@ -225,15 +188,7 @@ impl KeySource {
     ) -> Result<Vec<Arc<VerifyingKey>>, Denied> {
         // the fetch does not panic
         let _fetched = self.refresh().outcome().await;
-        match self.look_up(kid, algorithm, Instant::now()) {
-            Lookup::Found { keys, .. } => Ok(keys),
-            Lookup::Unknown => {
-                Err(Denied::token(Refusal::TokenUnknownKey, "the key of the token is not known").for_now())
-            }
-            Lookup::NoKeys => {
-                Err(Denied::unavailable("the keys of the authorization server cannot be fetched"))
-            }
-        }
+        self.known(kid, algorithm, Instant::now())
     }
 
     /// The fetch of the keys that is in progress, or another one.
@@ -347,8 +302,8 @@ mod tests {
         KnownKey::new(jwk).unwrap()
     }
 
-    #[test]
-    fn keys_serve_through_an_outage_for_a_limited_time() {
+    #[tokio::test]
+    async fn keys_serve_through_an_outage_for_a_limited_time() {
         let source = source();
         let start = Instant::now();
         *source.state.write() = KeyState {
@@ -358,24 +313,24 @@ mod tests {
             generation: 1,
         };
         let at = |seconds: u64, kid| {
-            source.look_up(kid, SigningAlgorithm::EdDSA, start + Duration::from_secs(seconds))
+            let keys = source.known(kid, SigningAlgorithm::EdDSA, start + Duration::from_secs(seconds));
+            keys.map(|keys| keys.len()).map_err(|denied| denied.cause)
         };
-        assert!(matches!(at(600, Some("a")), Lookup::Found { is_old: false, .. }));
-        assert!(matches!(at(601, Some("a")), Lookup::Found { is_old: true, .. }));
-        assert!(matches!(at(3600, Some("c")), Lookup::Unknown));
-        assert!(matches!(at(0, None), Lookup::Unknown), "there are two");
-        assert!(matches!(at(3601, Some("a")), Lookup::NoKeys));
+        assert_eq!(at(3600, Some("a")), Ok(1));
+        assert_eq!(at(3600, Some("c")), Err(Refusal::TokenUnknownKey));
+        assert_eq!(at(0, None), Err(Refusal::TokenUnknownKey), "there are two");
+        assert_eq!(at(3601, Some("a")), Err(Refusal::AuthUnavailable));
         assert!(!source.may_fetch(start + Duration::from_secs(29)));
         assert!(source.may_fetch(start + Duration::from_secs(30)));
     }
 
-    #[test]
-    fn a_token_that_names_no_key_is_verified_if_there_is_one_only() {
+    #[tokio::test]
+    async fn a_token_that_names_no_key_is_verified_if_there_is_one_only() {
         let source = source();
         let keys = vec![key(None)].into();
         *source.state.write() = KeyState { keys, fetched: Some(Instant::now()), ..KeyState::default() };
-        let found = |algorithm| source.look_up(None, algorithm, Instant::now());
-        assert!(matches!(found(SigningAlgorithm::EdDSA), Lookup::Found { .. }));
-        assert!(matches!(found(SigningAlgorithm::ES256), Lookup::Unknown), "it is of another kind");
+        let found = |algorithm| source.known(None, algorithm, Instant::now()).is_ok();
+        assert!(found(SigningAlgorithm::EdDSA));
+        assert!(!found(SigningAlgorithm::ES256), "it is of another kind");
     }
 }

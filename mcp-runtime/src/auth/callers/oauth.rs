@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use http::request::Parts;
@@ -685,9 +685,9 @@ impl Method for OauthMethod {
                     Ok(_) => return denied((Refusal::TokenType, "the token is not an access token")),
                     Err(fault) => return denied(fault),
                 };
-                let mut is_badly_signed = false;
+                let now = Instant::now();
                 if let Some(generation) = generation
-                    && let Some(known) = keys.known(jwt.header.kid.as_deref(), jwt.algorithm)
+                    && let Ok(known) = keys.known(jwt.header.kid.as_deref(), jwt.algorithm, now)
                 {
                     match self.verify_jwt(&jwt, &known) {
                         Ok(principal) => {
@@ -695,18 +695,12 @@ impl Method for OauthMethod {
                             return self.admit(principal, token, request);
                         }
                         // another key may have got the name
-                        Err(denied) if denied.cause == Refusal::TokenSignature && keys.may_refresh() => {
-                            is_badly_signed = true;
-                        }
+                        Err(denied) if denied.cause == Refusal::TokenSignature && keys.may_fetch(now) => {}
                         Err(denied) => return Verdict::Ready(Err(denied)),
                     }
                 }
                 Verdict::Pending(Box::pin(async move {
-                    let (kid, algorithm) = (jwt.header.kid.as_deref(), jwt.algorithm);
-                    let found = match is_badly_signed {
-                        true => keys.find_again(kid, algorithm).await?,
-                        false => keys.find(kid, algorithm).await?,
-                    };
+                    let found = keys.find_again(jwt.header.kid.as_deref(), jwt.algorithm).await?;
                     let principal = self.verify_jwt(&jwt, &found)?;
                     let principal = match keys.generation() {
                         Some(generation) => self.keep(digest, principal, generation, MAX_CACHED),

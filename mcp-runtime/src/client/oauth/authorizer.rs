@@ -57,6 +57,8 @@ use crate::{
 const LEEWAY: u64 = 30;
 /// The length of all scopes together, which are a part of URLs.
 const MAX_SCOPES: usize = 8 << 10;
+/// The longest code of an error that is shown.
+const MAX_ERROR_CODE: usize = 64;
 
 /// The stored entry of a server.
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -178,10 +180,8 @@ pub(in crate::client) struct Authorizer {
     kept: Arc<Mutex<KeptTokens>>,
     /// The key of `kept`, with its text.
     proof_key: crate::core::sync::Mutex<Option<(String, Arc<ProofKey>)>>,
-    /// Counts authorizations, after each of which the user may be another one.
-    authorizations: AtomicU64,
-    /// Counts tokens of another process that were taken over, which may be another user's as well.
-    takeovers: AtomicU64,
+    /// Counts authorizations and tokens of another process that were taken over: after each the user may be another one.
+    users: AtomicU64,
     /// Counts authorizations that were begun.
     attempts: AtomicU64,
     /// How many of them failed, and the last error, for the calls that waited for it.
@@ -209,8 +209,7 @@ impl Authorizer {
             tls,
             kept: Arc::default(),
             proof_key: crate::core::sync::Mutex::default(),
-            authorizations: AtomicU64::new(0),
-            takeovers: AtomicU64::new(0),
+            users: AtomicU64::new(0),
             attempts: AtomicU64::new(0),
             failures: crate::core::sync::Mutex::default(),
             user_acts: watch::Sender::new(false),
@@ -315,7 +314,7 @@ impl Authorizer {
         if matches!(login, Login::Background) && self.asks_user() && self.has_asked() {
             return (Some(kept), Err(Error::Unauthorized { challenge: None }));
         }
-        self.authorizations.fetch_add(1, Ordering::SeqCst);
+        self.users.fetch_add(1, Ordering::SeqCst);
         let authorized = self.authorize(&mut kept, &fetcher, challenge, resource.as_ref(), &server).await;
         (Some(kept), authorized.map(|()| NewToken::Authorized))
     }
@@ -347,7 +346,7 @@ impl Authorizer {
     }
 
     fn has_asked(&self) -> bool {
-        self.authorizations() > 0 || self.failures.lock().0 > 0
+        self.users() > 0 || self.failures.lock().0 > 0
     }
 
     /// How many authorizations were begun.
@@ -397,13 +396,9 @@ impl Authorizer {
         done.map_err(|error| Error::invalid(error.to_string()))?.map_err(|error| store_error(&error))
     }
 
-    fn authorizations(&self) -> u64 {
-        self.authorizations.load(Ordering::SeqCst)
-    }
-
     /// Counts what may have changed the user for whom the client acts.
     pub(in crate::client) fn users(&self) -> u64 {
-        self.authorizations() + self.takeovers.load(Ordering::SeqCst)
+        self.users.load(Ordering::SeqCst)
     }
 
     async fn authorization_server(
@@ -449,7 +444,7 @@ impl Authorizer {
             && stored.refresh_token != kept.refresh_token
         {
             // another process has renewed it, or has authorized another user
-            self.takeovers.fetch_add(1, Ordering::SeqCst);
+            self.users.fetch_add(1, Ordering::SeqCst);
             *kept = KeptTokens { is_loaded: true, ..stored };
             if kept.valid_token().is_some() {
                 return Ok(());
@@ -565,7 +560,7 @@ impl Authorizer {
             ..KeptTokens::default()
         };
         // the next user may be another one
-        self.authorizations.fetch_add(1, Ordering::SeqCst);
+        self.users.fetch_add(1, Ordering::SeqCst);
         self.keep(&kept).await
     }
 
@@ -745,7 +740,7 @@ impl Authorizer {
             _ => return Err(Error::invalid("the answer is not of the authorization server that was asked")),
         }
         if let Some(error) = parameter("error") {
-            return Err(Error::invalid(format!("the authorization server refused: {}", reason(&error))));
+            return Err(Error::invalid(format!("the authorization server refused: {}", reason(&error, &[]))));
         }
         let code =
             parameter("code").ok_or_else(|| Error::invalid("the authorization server sent no code"))?;
@@ -986,12 +981,12 @@ fn refusal(what: &str, status: StatusCode, body: &str, secrets: &[&str]) -> Erro
 /// members of the body.
 fn reason_of(body: &str, secrets: &[&str]) -> String {
     let mut body: Map<String, Value> = serde_json::from_str(body).unwrap_or_default();
-    let description = body.remove("error_description");
+    let (code, description) = (body.remove("error"), body.remove("error_description"));
     let description = description.as_ref().and_then(Value::as_str).filter(|text| !text.is_empty());
-    let code = body.get("error").and_then(Value::as_str).map_or("no reason given", reason);
+    let code = code.as_ref().and_then(Value::as_str).map_or("no reason given", |code| reason(code, secrets));
     let mut text = code.to_owned();
     if let Some(description) = description {
-        let of_body = body.values().filter_map(Value::as_str).filter(|value| !ERROR_CODES.contains(value));
+        let of_body = body.values().filter_map(Value::as_str);
         let mut description = description.to_owned();
         // a text that is shorter is a word
         for secret in secrets.iter().copied().chain(of_body).filter(|secret| secret.len() >= 6) {
@@ -1013,45 +1008,12 @@ fn error_code(body: &str) -> Option<String> {
 /// The codes of servers that do not decide now.
 const BUSY_CODES: [&str; 3] = ["server_error", "slow_down", "temporarily_unavailable"];
 
-/// The codes of RFC 6749, 6750, 7591, 8693, 8707, 9126, 9396 and 9449, and of OpenID Connect.
-const ERROR_CODES: &[&str] = &[
-    "access_denied",
-    "account_selection_required",
-    "consent_required",
-    "insufficient_scope",
-    "interaction_required",
-    "invalid_authorization_details",
-    "invalid_client",
-    "invalid_client_metadata",
-    "invalid_dpop_proof",
-    "invalid_grant",
-    "invalid_redirect_uri",
-    "invalid_request",
-    "invalid_request_object",
-    "invalid_request_uri",
-    "invalid_scope",
-    "invalid_software_statement",
-    "invalid_target",
-    "invalid_token",
-    "login_required",
-    "registration_not_supported",
-    "request_not_supported",
-    "request_uri_not_supported",
-    "server_error",
-    "temporarily_unavailable",
-    "unapproved_software_statement",
-    "unauthorized_client",
-    "unsupported_grant_type",
-    "unsupported_response_type",
-    "unsupported_token_type",
-    "use_dpop_nonce",
-];
-
-/// The reason of a refusal, for errors and logs: a code, and nothing else of what the authorization server has sent, which
-/// may repeat a secret.
-fn reason(error: &str) -> &'static str {
-    let known = ERROR_CODES.iter().find(|code| **code == error);
-    known.copied().unwrap_or("an error with an unregistered code")
+/// The reason of a refusal, for errors and logs: what has the form of a code, and nothing else of what the authorization
+/// server has sent, which may repeat a secret.
+fn reason<'a>(error: &'a str, secrets: &[&str]) -> &'a str {
+    let is_code = error.len() <= MAX_ERROR_CODE && error.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+    let has_secret = secrets.iter().any(|secret| !secret.is_empty() && error.contains(secret));
+    if is_code && !has_secret { error } else { "an error with an unregistered code" }
 }
 
 /// As forms are encoded: unreserved characters stay as they are.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::check::{Validation, choice_mismatch, describe_choices, key_mismatch, type_mismatch};
+use super::check::{MAX_ERRORS, Validation, choice_mismatch, describe_choices, key_mismatch, type_mismatch};
 use super::equality;
 use super::error::{Mismatch, summarize};
 use super::node::{Alternatives, Applicator, Choices, NodeId, ObjectRules, SchemaNode, TypeSet};
@@ -230,14 +230,17 @@ impl<'a> Validation<'a> {
         self.describe_within(id, MAX_DESCRIPTION_DEPTH)
     }
 
-    /// The distinct descriptions of several nodes.
+    /// The distinct descriptions of several nodes; of very many, those of the first.
     fn describe_each(&self, ids: &[NodeId], levels: usize) -> Vec<String> {
         let mut descriptions: Vec<String> = Vec::new();
-        for id in ids {
+        for id in ids.iter().take(MAX_ERRORS) {
             let description = self.describe_within(*id, levels);
             if !descriptions.contains(&description) {
                 descriptions.push(description);
             }
+        }
+        if ids.len() > MAX_ERRORS {
+            descriptions.push("…".to_owned());
         }
         descriptions
     }

@@ -84,6 +84,8 @@ pub(super) struct Validation<'a> {
     pub(super) path: Vec<PathStep<'a>>,
     /// How many keywords have led from the root to the present schema without a step of the value.
     applications: usize,
+    /// How many more steps the check may take: a value of a node, and each choice, name or pattern that it is compared with.
+    pub(super) steps_left: usize,
     /// How many arrays and objects with others in them have been checked against nodes that are shared.
     steps: usize,
     /// Results by node and address of the value, once there were many steps: a value inside of alternatives, or of several
@@ -106,6 +108,7 @@ impl<'a> Validation<'a> {
             fail_fast: true,
             path: Vec::new(),
             applications: 0,
+            steps_left: usize::MAX,
             steps: 0,
             results: HashMap::default(),
             errors: Vec::new(),
@@ -125,6 +128,10 @@ impl<'a> Validation<'a> {
         self.fail_fast = false;
         if self.check(id, value) {
             return Vec::new();
+        }
+        if self.steps_left == 0 {
+            let mismatch = Mismatch::new("a smaller value", "takes too many steps to check".to_owned());
+            return vec![ValidationError::new(String::new(), mismatch)];
         }
         let is_cut = self.errors.len() == MAX_ERRORS;
         let mut distinct: Vec<ValidationError> = Vec::with_capacity(self.errors.len());
@@ -154,9 +161,15 @@ impl<'a> Validation<'a> {
         self.steps
     }
 
+    /// Takes some of the steps that are left; returns whether there are more.
+    pub(super) fn takes_steps(&mut self, count: usize) -> bool {
+        self.steps_left = self.steps_left.saturating_sub(count);
+        self.steps_left > 0
+    }
+
     /// Whether no further errors are collected; a value may have a million of them.
     pub(super) fn is_report_full(&self) -> bool {
-        !self.fail_fast && self.errors.len() == MAX_ERRORS
+        self.steps_left == 0 || (!self.fail_fast && self.errors.len() == MAX_ERRORS)
     }
 
     /// Records an error unless in fail-fast mode; always returns false, as the result of the check.
@@ -202,7 +215,7 @@ impl<'a> Validation<'a> {
         if self.fail_fast && node.refuses.contains(own) {
             return false;
         }
-        if self.is_report_full() {
+        if !self.takes_steps(1 + cheap_steps(node, value) / 8) || self.is_report_full() {
             return false;
         }
         if self.path.len() > MAX_DEPTH {
@@ -409,6 +422,16 @@ impl<'a> Validation<'a> {
             Mismatch::new(format!("items that are {item}"), message)
         })
     }
+}
+
+/// How many choices a value is compared with, and how many parts of it are looked at to find out whether its result is kept.
+fn cheap_steps(node: &SchemaNode, value: &Value) -> usize {
+    let parts = match value {
+        Value::Array(items) if node.is_shared => items.len(),
+        Value::Object(members) if node.is_shared => members.len(),
+        _ => 0,
+    };
+    node.choices.as_ref().map_or(parts, |choices| parts + choices.values.len())
 }
 
 /// Whether a type may refuse a scalar that its schema accepts: a text that it parses, or an integer that is written as a float

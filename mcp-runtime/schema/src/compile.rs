@@ -1,6 +1,6 @@
 //! Compiles a schema into nodes, and rejects keywords that the validator does not enforce.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use serde_json::{Map, Number, Value};
@@ -95,8 +95,14 @@ pub(super) struct UnsupportedKeywords {
 
 /// As [`compile_by_pointer`]; the errors are one of each subschema that has some.
 pub(super) fn compile_all(root: &Value) -> Result<CompiledSchema, UnsupportedKeywords> {
-    let mut compiler =
-        Compiler { root, nodes: Vec::new(), ids: HashMap::new(), referenced: Vec::new(), errors: Vec::new() };
+    let mut compiler = Compiler {
+        root,
+        nodes: Vec::new(),
+        ids: HashMap::new(),
+        anchors: None,
+        referenced: Vec::new(),
+        errors: Vec::new(),
+    };
     compiler.node("", root);
     while let Some((id, pointer, schema)) = compiler.referenced.pop() {
         compiler.compile_node(id, &pointer, schema);
@@ -221,13 +227,12 @@ fn decided_types(
             }),
             Applicator::OneOf(of) => {
                 let each: Vec<_> = of.ids.iter().map(|id| decided_types(nodes, *id, known)).collect();
-                let is_alone = |at: usize| {
-                    let others = each.iter().enumerate().filter(|(other, _)| *other != at);
-                    others.fold(TypeSet::ANY, |all, (_, (_, refused))| all.intersection(*refused))
-                };
-                each.iter().enumerate().fold((TypeSet::NONE, TypeSet::ANY), |all, (at, one)| {
-                    (all.0.union(one.0.intersection(is_alone(at))), all.1.intersection(one.1))
-                })
+                // the types that all alternatives but one refuse, and those that all do
+                let (but_one, all) = each.iter().fold((TypeSet::ANY, TypeSet::ANY), |(but_one, all), one| {
+                    (but_one.intersection(one.1).union(all), all.intersection(one.1))
+                });
+                let accepted = each.iter().fold(TypeSet::NONE, |types, one| types.union(one.0));
+                (accepted.intersection(but_one), all)
             }
             Applicator::If { .. } => (TypeSet::NONE, TypeSet::NONE),
             Applicator::DependentSchema(..) => (TypeSet::ANY.without(TypeSet::OBJECT), TypeSet::NONE),
@@ -248,6 +253,8 @@ struct Compiler<'a> {
     nodes: Vec<SchemaNode>,
     /// Nodes by JSON pointer, so that references share nodes and recursive schemas terminate.
     ids: HashMap<String, NodeId>,
+    /// The first subschema with each `$anchor`, once one is referred to.
+    anchors: Option<HashMap<&'a str, (String, &'a Value)>>,
     /// The nodes to compile that were referred to: a chain of references may be longer than the stack is.
     referenced: Vec<(NodeId, String, &'a Value)>,
     errors: Vec<UnsupportedKeyword>,
@@ -287,20 +294,16 @@ impl Subschema<'_> {
     }
 
     fn names(&self, keyword: &str, value: &Value) -> CompileResult<Vec<String>> {
-        let mut names: Vec<String> = Vec::new();
-        let Some(list) = value.as_array() else {
+        let names: Option<Vec<&str>> =
+            value.as_array().and_then(|list| list.iter().map(Value::as_str).collect());
+        let Some(names) = names else {
             return self.unsupported(keyword, "its value is not a list of names");
         };
-        for name in list {
-            match name.as_str() {
-                None => return self.unsupported(keyword, "its value is not a list of names"),
-                Some(name) if names.iter().any(|known| known == name) => {
-                    return self.unsupported(keyword, format!("it lists `{name}` twice"));
-                }
-                Some(name) => names.push(name.to_owned()),
-            }
+        let mut known = HashSet::new();
+        if let Some(name) = names.iter().find(|name| !known.insert(**name)) {
+            return self.unsupported(keyword, format!("it lists `{name}` twice"));
         }
-        Ok(names)
+        Ok(names.into_iter().map(str::to_owned).collect())
     }
 
     fn members(&self, keyword: &str) -> CompileResult<impl Iterator<Item = (&String, &Value)>> {
@@ -538,7 +541,11 @@ impl Compiler<'_> {
         let root_id = self.root.get("$id").and_then(Value::as_str).unwrap_or_default();
         let local = reference.strip_prefix(root_id).filter(|rest| rest.starts_with('#')).unwrap_or(reference);
         let root = self.root;
-        let Some((pointer, schema)) = walk::resolve(root, local) else {
+        let target = match walk::anchor(local) {
+            Some(anchor) => self.anchors.get_or_insert_with(|| walk::anchors(root)).get(anchor).cloned(),
+            None => walk::resolve(root, local),
+        };
+        let Some((pointer, schema)) = target else {
             return subschema.unsupported("$ref", format!("`{reference}` does not exist in this schema"));
         };
         if let Some(id) = self.ids.get(pointer.as_str()) {

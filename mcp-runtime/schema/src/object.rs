@@ -9,11 +9,18 @@ use super::error::{Mismatch, PathStep, ValidationError, path_text, summarize};
 use super::node::{Applicator, NodeId, ObjectRules};
 use super::suggest::nearest;
 
+/// How many steps it takes to match a name against a pattern.
+const PATTERN_STEPS: usize = 4;
+
 /// The most names that a message about another name lists.
 const MAX_LISTED: usize = 12;
 
 impl<'a> Validation<'a> {
     pub(super) fn check_object(&mut self, rules: &'a ObjectRules, map: &'a Map<String, Value>) -> bool {
+        let compared = rules.properties.len() + rules.required.len() + rules.dependent_required.len();
+        if !self.takes_steps(compared) {
+            return false;
+        }
         let mut is_valid = self.fail_if(broken_count(map.len(), rules.min, rules.max, "property"));
         for property in &rules.properties {
             if self.fail_fast && !is_valid {
@@ -63,7 +70,8 @@ impl<'a> Validation<'a> {
         }
         let mut is_valid = true;
         for (name, value) in map {
-            if (self.fail_fast && !is_valid) || self.is_report_full() {
+            let has_steps = self.takes_steps(PATTERN_STEPS * rules.pattern_properties.len());
+            if (self.fail_fast && !is_valid) || !has_steps || self.is_report_full() {
                 return false;
             }
             if rules.property_names.is_some_and(|names| !self.allows_name(names, name)) {
@@ -94,11 +102,13 @@ impl<'a> Validation<'a> {
     }
 
     /// Whether `propertyNames` allows a name.
-    fn allows_name(&self, names: NodeId, name: &str) -> bool {
+    fn allows_name(&mut self, names: NodeId, name: &str) -> bool {
         let name = Value::from(name);
         let mut validation = Validation::new(self.nodes, false);
-        validation.check_formats = self.check_formats;
-        validation.check(names, &name)
+        (validation.check_formats, validation.steps_left) = (self.check_formats, self.steps_left);
+        let is_allowed = validation.check(names, &name);
+        self.steps_left = validation.steps_left;
+        is_allowed
     }
 
     fn check_additional(
@@ -180,7 +190,7 @@ impl<'a> Validation<'a> {
         evaluated: &mut HashSet<&'a str>,
     ) {
         let nodes = self.nodes;
-        let Some(node) = nodes.get(id) else { return };
+        let Some(node) = nodes.get(id).filter(|_| self.takes_steps(map.len())) else { return };
         if let Some(rules) = &node.object {
             let all = rules.additional_properties.is_some()
                 || (!is_outermost && rules.unevaluated_properties.is_some());

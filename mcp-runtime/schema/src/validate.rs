@@ -23,7 +23,13 @@ pub struct Validator {
     leads_to_default: Vec<bool>,
     pub(super) null_is_absent: bool,
     pub(super) check_formats: bool,
+    /// How many steps one check may take.
+    max_steps: usize,
 }
+
+/// How many steps the check of one value by a foreign schema may take: the other program writes both. The largest message that
+/// a client reads by default has fewer values.
+const MAX_FOREIGN_STEPS: usize = 40_000_000;
 
 impl Validator {
     /// Compiles a root schema.
@@ -37,13 +43,14 @@ impl Validator {
 
     /// Compiles what can be enforced of a schema that another program publishes; the keywords that are passed over.
     pub fn compile_foreign(foreign: &Value) -> (Option<Self>, Vec<UnsupportedKeyword>) {
-        match Self::compile(foreign) {
+        let (validator, passed_over) = match Self::compile(foreign) {
             Ok(validator) => (Some(validator), Vec::new()),
             Err(_) => {
                 let (schema, passed_over) = super::trusted::enforceable_part(foreign);
                 (Self::compile(&schema).ok(), passed_over)
             }
-        }
+        };
+        (validator.map(|validator| Self { max_steps: MAX_FOREIGN_STEPS, ..validator }), passed_over)
     }
 
     /// Compiles a root schema whose origin has called [`link_patterns`] if it can have patterns.
@@ -72,6 +79,7 @@ impl Validator {
             nodes: nodes.into(),
             null_is_absent: false,
             check_formats: false,
+            max_steps: usize::MAX,
         }
     }
 
@@ -102,8 +110,9 @@ impl Validator {
     ///
     /// Unknown names that are similar to known ones are included, but only along with other errors.
     pub fn validate(&self, value: &Value) -> Vec<ValidationError> {
+        let mut validation = self.validation();
         // most values conform, and the fail-fast check is cheaper
-        if self.is_valid(value) { Vec::new() } else { self.errors(value) }
+        if validation.is_valid(value) { Vec::new() } else { validation.errors_at(0, value) }
     }
 
     /// As [`validate`](Self::validate), for a value that probably does not conform.
@@ -114,6 +123,7 @@ impl Validator {
     pub(super) fn validation(&self) -> Validation<'_> {
         let mut validation = Validation::new(&self.nodes, self.null_is_absent);
         validation.check_formats = self.check_formats;
+        validation.steps_left = self.max_steps;
         validation
     }
 
@@ -185,6 +195,21 @@ mod tests {
         assert_eq!(by_value, texts(&by_text));
         assert_eq!(validator.accepts(&value.to_string()), by_value.is_empty());
         by_value
+    }
+
+    #[test]
+    fn a_check_by_a_foreign_schema_ends_after_a_number_of_steps() {
+        let properties: Map<String, Value> = (0..30).map(|n| (n.to_string(), json!({}))).collect();
+        let schema = json!({ "items": { "properties": properties } });
+        let (foreign, passed_over) = Validator::compile_foreign(&schema);
+        let foreign = Validator { max_steps: 1000, ..foreign.expect("a schema") };
+        assert_eq!(passed_over, []);
+        assert_eq!(foreign.validate(&json!(vec![json!({}); 20])), []);
+        let errors = foreign.validate(&json!(vec![json!({}); 40]));
+        assert_eq!(
+            errors.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["takes too many steps to check"]
+        );
     }
 
     #[test]

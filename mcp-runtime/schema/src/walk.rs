@@ -1,6 +1,6 @@
 //! Walks the subschemas of a schema and resolves `$ref`. The only table of keywords that hold subschemas.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashMap};
 
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
@@ -93,22 +93,26 @@ pub(super) fn resolve<'a>(root: &'a Value, reference: &str) -> Option<(String, &
     if let Some(pointer) = pointer(reference) {
         return root.pointer(&pointer).map(|schema| (pointer.into_owned(), schema));
     }
-    let anchor = reference.strip_prefix('#')?;
-    find_anchor(root, anchor, String::new())
+    anchors(root).remove(anchor(reference)?)
 }
 
-fn find_anchor<'a>(schema: &'a Value, anchor: &str, pointer: String) -> Option<(String, &'a Value)> {
-    let map = schema.as_object()?;
-    if map.get("$anchor").and_then(Value::as_str) == Some(anchor) {
-        return Some((pointer, schema));
-    }
-    let mut target = None;
-    subschemas(map, |step, child| {
-        if target.is_none() {
-            target = find_anchor(child, anchor, format!("{pointer}{step}"));
+/// The anchor that a local reference names.
+pub(super) fn anchor(reference: &str) -> Option<&str> {
+    reference.strip_prefix('#').filter(|_| pointer(reference).is_none())
+}
+
+/// The first subschema with each `$anchor`, and its pointer.
+pub(super) fn anchors(root: &Value) -> HashMap<&str, (String, &Value)> {
+    fn find<'a>(schema: &'a Value, pointer: &str, found: &mut HashMap<&'a str, (String, &'a Value)>) {
+        let Value::Object(map) = schema else { return };
+        if let Some(anchor) = map.get("$anchor").and_then(Value::as_str) {
+            found.entry(anchor).or_insert_with(|| (pointer.to_owned(), schema));
         }
-    });
-    target
+        subschemas(map, |step, child| find(child, &format!("{pointer}{step}"), found));
+    }
+    let mut found = HashMap::new();
+    find(root, "", &mut found);
+    found
 }
 
 /// The array that a keyword holds; empty if it is absent.

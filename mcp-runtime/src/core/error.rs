@@ -81,33 +81,10 @@ pub trait ErrorText {
     fn into_message(self) -> Cow<'static, str>;
 }
 
-impl ErrorText for &str {
+#[diagnostic::do_not_recommend]
+impl<T: Into<String>> ErrorText for T {
     fn into_message(self) -> Cow<'static, str> {
-        self.to_owned().into()
-    }
-}
-
-impl ErrorText for &String {
-    fn into_message(self) -> Cow<'static, str> {
-        self.clone().into()
-    }
-}
-
-impl ErrorText for String {
-    fn into_message(self) -> Cow<'static, str> {
-        self.into()
-    }
-}
-
-impl ErrorText for Cow<'_, str> {
-    fn into_message(self) -> Cow<'static, str> {
-        self.into_owned().into()
-    }
-}
-
-impl ErrorText for Box<str> {
-    fn into_message(self) -> Cow<'static, str> {
-        String::from(self).into()
+        Cow::Owned(self.into())
     }
 }
 

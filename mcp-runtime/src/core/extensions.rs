@@ -35,6 +35,13 @@ impl Extensions {
         self.0.insert(TypeId::of::<Arc<T>>(), Entry::Present(Arc::new(value)));
     }
 
+    /// Takes a value out that nothing else has.
+    #[cfg(feature = "config")]
+    pub(crate) fn take<T: Any + Send + Sync>(&mut self) -> Option<T> {
+        let Some(Entry::Present(value)) = self.0.remove(&TypeId::of::<Arc<T>>()) else { return None };
+        Arc::into_inner(Arc::into_inner(value.downcast::<Arc<T>>().ok()?)?)
+    }
+
     /// Records why a value of this type does not exist.
     pub(crate) fn insert_unmade<T: Any>(&mut self, reason: Arc<str>) {
         let made = OnceLock::from(Err(reason));

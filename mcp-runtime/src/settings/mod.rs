@@ -22,7 +22,7 @@ pub use descriptor::{
 pub use secret::Secret;
 
 pub(crate) use reading::ReadSettings;
-use reading::{ConfigSchema, ConfigType, ReadConfig, check_declarations};
+use reading::{ConfigSchema, ConfigType, check_declarations};
 use sources::{Flags, Surroundings};
 
 use crate::core::{
@@ -100,12 +100,9 @@ impl PendingSettings {
             if (config.is_given)(state) {
                 continue;
             }
-            let (value, own) = match read {
-                ReadConfig::Value(value) => (Some(value), Vec::new()),
-                ReadConfig::Problems(own) => (None, own),
-            };
-            match (reading.report(&own), value) {
-                (None, Some(value)) => (config.insert)(value, state),
+            let own = read.as_ref().err().cloned().unwrap_or_default();
+            match (reading.report(&own), read) {
+                (None, Ok(value)) => (config.insert)(value, state),
                 (report, _) => {
                     let text = report.unwrap_or_else(|| Arc::from("the settings could not be read"));
                     (config.insert_unmade)(state, text);
@@ -154,26 +151,14 @@ impl Server {
 /// # Errors
 /// Everything that is missing or wrong.
 pub fn load_config<S: Config>() -> Result<S> {
-    let config = ConfigType::of::<S>();
-    let name = config.name.unwrap_or(S::DESCRIPTOR.package);
-    let schemas = [ConfigSchema::new(&config, name)];
-    let wrong = check_declarations(&schemas);
-    if !wrong.is_empty() {
-        return Err(Error::build(wrong.join("\n")));
+    let mut settings = PendingSettings { configs: vec![ConfigType::of::<S>()], ..PendingSettings::default() };
+    let name = S::DESCRIPTOR.name.unwrap_or(S::DESCRIPTOR.package);
+    let _commands = settings.take_flags(name, std::env::args_os().skip(1).collect());
+    let (mut state, mut errors) = (Extensions::default(), Vec::new());
+    let reading = settings.read(name, &mut state, &mut errors);
+    if !errors.is_empty() {
+        let texts: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        return Err(Error::build(texts.join("\n")));
     }
-    let settings: Vec<_> = schemas.iter().flat_map(|schema| schema.settings.clone()).collect();
-    let (flags, _commands) = Flags::take(&settings, std::env::args_os().skip(1).collect());
-    let (reading, read) = ReadSettings::new(name, &schemas, |_| true, &flags, &Surroundings::of_process());
-    let (mut value, mut problems) = (None, Vec::new());
-    for read in read {
-        match read {
-            ReadConfig::Value(read) => value = read.downcast::<S>().ok(),
-            ReadConfig::Problems(own) => problems.extend(own),
-        }
-    }
-    let report = reading.report(&problems);
-    match (report, value) {
-        (None, Some(value)) => Ok(*value),
-        (report, _) => Err(Error::settings(report.map_or_else(String::new, |report| report.to_string()))),
-    }
+    state.take().ok_or_else(|| Error::settings(reading.problems().unwrap_or_default()))
 }

@@ -127,12 +127,8 @@ pub(super) struct ReadSetting {
     pub(super) given: Option<Value>,
 }
 
-/// The result of reading one struct of settings.
-pub(super) enum ReadConfig {
-    Value(AnyValue),
-    /// The missing and invalid settings.
-    Problems(Vec<String>),
-}
+/// The value of a struct of settings, or the problems with its own settings. There may be none: others can have problems too.
+pub(super) type ReadConfig = Result<AnyValue, Vec<String>>;
 
 /// The settings of a server, as they were read.
 pub(crate) struct ReadSettings {
@@ -180,7 +176,7 @@ impl ReadSettings {
         let mut configs = Vec::new();
         for schema in schemas {
             let read = is_read(schema.config).then(|| reading.read(schema, flags, surroundings));
-            configs.push(read.unwrap_or_else(|| ReadConfig::Problems(Vec::new())));
+            configs.push(read.unwrap_or_else(|| Err(Vec::new())));
         }
         reading.common = reading.common.iter().map(|line| reading.without_secrets(line)).collect();
         reading.secrets.remember();
@@ -243,7 +239,7 @@ impl ReadSettings {
             let found = read.setting.path.iter().try_fold(&value, |value, key| value.get(key));
             read.value = found.cloned();
         }
-        let Value::Object(mut members) = value else { return ReadConfig::Problems(problems) };
+        let Value::Object(mut members) = value else { return Err(problems) };
         let own = self.settings.get(first..).unwrap_or_default();
         let object = Value::Object(members.clone());
         let violations = validator.map(|validator| validator.validate(&object)).unwrap_or_default();
@@ -252,7 +248,7 @@ impl ReadSettings {
             && durations.is_empty()
             && let Some(value) = (config.decode)(&mut members)
         {
-            return ReadConfig::Value(value);
+            return Ok(value);
         }
         let expected: Vec<(String, String)> =
             violations.iter().map(|error| (error.path.clone(), error.expected.clone())).collect();
@@ -277,7 +273,7 @@ impl ReadSettings {
         if problems.is_empty() {
             problems.push(format!("`{}` refuses these settings", config.short_name()));
         }
-        ReadConfig::Problems(problems)
+        Err(problems)
     }
 
     /// A line about a value, with its source or how to set it, and without the value if that is secret.

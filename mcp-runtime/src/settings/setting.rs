@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::duration::{is_duration, without_null};
+use super::{
+    duration::{is_duration, without_null},
+    sources::COMMAND_LINE,
+};
 use crate::schema::{nearest, signature};
 
 /// The format of settings that are paths.
@@ -170,11 +173,10 @@ pub(super) fn has_secret(schema: &Value) -> bool {
 
 /// The conflicts between the settings of a program: two of one name, or a flag that the command line has.
 pub(super) fn check_names(settings: &[&Setting]) -> Vec<String> {
-    const COMMAND_LINE: [&str; 8] = ["http", "help", "version", "config", "as", "scope", "claim", "json"];
     let mut errors = Vec::new();
     for (index, setting) in settings.iter().enumerate() {
         let (name, flag, variable) = (setting.name(), &setting.flag, &setting.variable);
-        if COMMAND_LINE.contains(&flag.as_str()) {
+        if flag == "config" || COMMAND_LINE.iter().any(|(own, _)| own == flag) {
             errors.push(format!(
                 "the setting `{name}` has the flag `--{flag}`, which is an option of every server's command line\nname it differently: `#[mcp(flag = \"..\")]`"
             ));

@@ -23,7 +23,7 @@ use crate::{
 const MAX_FILE: u64 = 1 << 20;
 
 /// Flags of the command line that are not settings, and whether a value follows.
-const COMMAND_LINE: [(&str, bool); 7] = [
+pub(super) const COMMAND_LINE: [(&str, bool); 7] = [
     ("http", false),
     ("help", false),
     ("version", false),

@@ -8,6 +8,8 @@ mod owned_table;
 mod owner;
 mod rate;
 mod rate_syntax;
+#[cfg(feature = "shared")]
+mod shared_rate;
 mod shares;
 mod turns;
 mod usage;

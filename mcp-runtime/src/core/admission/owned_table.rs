@@ -43,16 +43,9 @@ impl<K: Clone + Eq + Hash + Ord, V, T: Copy + Ord> OwnedTable<K, V, T> {
 
     /// Removes what has expired.
     pub(crate) fn expire(&mut self, now: T) {
-        while self.pop_expired(now).is_some() {}
-    }
-
-    /// Removes one of the entries that have expired, if there is one.
-    pub(crate) fn pop_expired(&mut self, now: T) -> Option<V> {
-        let (expires, _) = self.by_expiry.first()?;
-        if *expires > now {
-            return None;
+        while self.by_expiry.first().is_some_and(|(expires, _)| *expires <= now) {
+            self.pop_first();
         }
-        self.pop_first()
     }
 
     /// Removes the entry that expires first.

@@ -101,9 +101,9 @@ const SHARDS: usize = 16;
 pub(crate) struct RateLimiter {
     rate: Rate,
     /// Nanoseconds after which an owner gets one time back.
-    interval: u64,
+    pub(super) interval: u64,
     /// Nanoseconds in which an owner gets all of them back.
-    window: u64,
+    pub(super) window: u64,
     start: Instant,
     /// Keyed at random, so that no one can choose addresses that share a bucket.
     hasher: RandomState,
@@ -112,11 +112,11 @@ pub(crate) struct RateLimiter {
 
 /// An owner, and when it will have got everything back.
 #[derive(Clone, Copy, Default)]
-struct Slot {
+pub(super) struct Slot {
     /// A hash, or zero in an empty slot.
-    owner: u64,
+    pub(super) owner: u64,
     /// Nanoseconds after the limiter's start.
-    restored: u64,
+    pub(super) restored: u64,
 }
 
 impl RateLimiter {
@@ -144,27 +144,37 @@ impl RateLimiter {
     /// # Errors
     /// The owner has used up its rate, and has to wait for so long. Nothing was counted.
     pub(crate) fn take(&self, owner: &Owner) -> Result<(), Duration> {
-        self.look(owner, true)
+        let now = self.now();
+        self.in_bucket(owner, |bucket, owner| {
+            let slot = find_slot(bucket, owner);
+            *slot = Slot { owner, restored: self.after_next(*slot, now)? };
+            Ok(())
+        })
     }
 
     /// Checks whether an owner may do it once more, and counts nothing.
     ///
     /// # Errors
     /// The owner has used up its rate, and has to wait for so long.
+    #[cfg(any(feature = "auth", feature = "shared"))]
     pub(crate) fn check(&self, owner: &Owner) -> Result<(), Duration> {
-        self.look(owner, false)
+        let now = self.now();
+        self.in_bucket(owner, |bucket, owner| match bucket.iter().find(|slot| slot.owner == owner) {
+            Some(slot) => self.after_next(*slot, now).map(drop),
+            None => Ok(()),
+        })
     }
 
-    fn now(&self) -> u64 {
+    pub(super) fn now(&self) -> u64 {
         self.since_start(Instant::now())
     }
 
-    fn since_start(&self, at: Instant) -> u64 {
+    pub(super) fn since_start(&self, at: Instant) -> u64 {
         u64::try_from(at.saturating_duration_since(self.start).as_nanos()).unwrap_or(u64::MAX / 2)
     }
 
     /// Looks at the slots where an owner may be, which is a hash there.
-    fn in_bucket<T>(&self, owner: &Owner, look: impl FnOnce(&mut [Slot], u64) -> T) -> T {
+    pub(super) fn in_bucket<T>(&self, owner: &Owner, look: impl FnOnce(&mut [Slot], u64) -> T) -> T {
         let hash = self.hasher.hash_one(owner);
         // the parts of the hash that choose the shard and the bucket overlap little
         let mut slots = self.shards[(hash >> 60) as usize % SHARDS].lock();
@@ -173,24 +183,16 @@ impl RateLimiter {
         look(&mut slots[bucket..bucket + BUCKET], hash.max(1))
     }
 
-    fn look(&self, owner: &Owner, counts: bool) -> Result<(), Duration> {
-        let now = self.now();
-        self.in_bucket(owner, |bucket, owner| {
-            if !counts && bucket.iter().all(|slot| slot.owner != owner) {
-                return Ok(());
-            }
-            let slot = find_slot(bucket, owner);
-            let restored = slot.restored.max(now) + self.interval;
-            match (restored - now).checked_sub(self.window) {
-                None | Some(0) => {
-                    if counts {
-                        *slot = Slot { owner, restored };
-                    }
-                    Ok(())
-                }
-                Some(wait) => Err(Duration::from_nanos(wait)),
-            }
-        })
+    /// When an owner will have got everything back, if it does it once more.
+    ///
+    /// # Errors
+    /// It has used up its rate, and has to wait for so long.
+    pub(super) fn after_next(&self, slot: Slot, now: u64) -> Result<u64, Duration> {
+        let restored = slot.restored.max(now) + self.interval;
+        match (restored - now).checked_sub(self.window) {
+            None | Some(0) => Ok(restored),
+            Some(wait) => Err(Duration::from_nanos(wait)),
+        }
     }
 
     /// Bytes of its table.
@@ -200,32 +202,8 @@ impl RateLimiter {
     }
 }
 
-/// What a store that replicas share has decided.
-#[cfg(feature = "shared")]
-impl RateLimiter {
-    /// Counts one time of an owner that was granted elsewhere, at that moment.
-    pub(crate) fn count(&self, owner: &Owner, at: Instant) {
-        let (now, at) = (self.now(), self.since_start(at));
-        self.in_bucket(owner, |bucket, owner| {
-            let slot = find_slot(bucket, owner);
-            let restored = (slot.restored.max(at) + self.interval).min(now + self.window);
-            *slot = Slot { owner, restored };
-        });
-    }
-
-    /// Refuses an owner for so long, as was decided elsewhere.
-    pub(crate) fn refuse(&self, owner: &Owner, wait: Duration) {
-        let wait = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX).min(self.window);
-        let refused = self.now() + wait + self.window - self.interval;
-        self.in_bucket(owner, |bucket, owner| {
-            let slot = find_slot(bucket, owner);
-            *slot = Slot { owner, restored: slot.restored.max(refused) };
-        });
-    }
-}
-
 /// The slot of an owner; if it has none, that of the owner which needs it least, emptied.
-fn find_slot(bucket: &mut [Slot], owner: u64) -> &mut Slot {
+pub(super) fn find_slot(bucket: &mut [Slot], owner: u64) -> &mut Slot {
     let index = bucket.iter().position(|slot| slot.owner == owner).unwrap_or_else(|| {
         let least =
             bucket.iter().enumerate().min_by_key(|(_, slot)| slot.restored).map_or(0, |(index, _)| index);
@@ -235,32 +213,9 @@ fn find_slot(bucket: &mut [Slot], owner: u64) -> &mut Slot {
     &mut bucket[index]
 }
 
-/// Durations and rates are what their digits and units say.
 #[cfg(any(test, feature = "_fuzzing"))]
-fn fuzz(data: &[u8]) {
-    use super::rate_syntax::{parse_milliseconds, parse_rate};
-
-    fn milliseconds(text: &str) -> Option<u64> {
-        let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
-        let number: u128 = text.strip_suffix(unit)?.parse().ok()?;
-        let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
-        let (_, factor) = units.iter().find(|(known, _)| *known == unit)?;
-        u64::try_from(number.checked_mul(*factor)?).ok().filter(|found| *found > 0)
-    }
-
-    let Ok(text) = std::str::from_utf8(data) else { return };
-    assert_eq!(parse_milliseconds(text), milliseconds(text), "{text}");
-    if let Some((times, period)) = parse_rate(text) {
-        assert!(times > 0 && period > 0, "{text}");
-        let (left, right) = text.split_once('/').unwrap_or_default();
-        assert_eq!(left.parse(), Ok(times), "{text}");
-        let one = if right.starts_with(|c: char| c.is_ascii_digit()) { "" } else { "1" };
-        assert_eq!(milliseconds(&format!("{one}{right}")), Some(period), "{text}");
-    }
-}
-
-#[cfg(any(test, feature = "_fuzzing"))]
-inventory::submit!(crate::fuzzing::Target { name: "rates", run: fuzz });
+#[path = "tests/rates.rs"]
+mod fuzz;
 
 #[cfg(test)]
 mod tests {

@@ -109,8 +109,6 @@ pub struct HttpOptions {
     pub(crate) trusts_all: bool,
     /// Types that middleware inserts into requests.
     pub(crate) request_types: Vec<RequestType>,
-    /// Types of middleware that look like callers, but are not declared as such.
-    pub(crate) suspects: Vec<&'static str>,
     pub(crate) health: HealthOptions,
     /// How long requests are still accepted after the signal to stop.
     pub(crate) shutdown_delay: Duration,
@@ -150,7 +148,6 @@ impl Default for HttpOptions {
             has_forwarded_header: false,
             trusts_all: false,
             request_types: Vec::new(),
-            suspects: Vec::new(),
             health: HealthOptions::default(),
             shutdown_delay: Duration::ZERO,
             behind_proxy: false,
@@ -482,7 +479,7 @@ impl HttpOptions {
             let shared = parts.extensions.get::<Arc<T>>().map(|shared| T::clone(shared));
             shared.or_else(|| parts.extensions.get::<T>().cloned())?.into_principal()
         };
-        self.put_by_middleware::<T>().caller(find)
+        self.from_request::<T>().caller(find)
     }
 
     /// Believes the proxies with these addresses, or in these networks, when they name the address of a client in
@@ -586,14 +583,6 @@ impl HttpOptions {
     /// A type that says who calls is declared with [`caller_from`](Self::caller_from) instead: otherwise sessions, tasks
     /// and unfinished calls are not bound to it.
     pub fn from_request<T: Clone + Send + Sync + 'static>(mut self) -> Self {
-        let name = std::any::type_name::<T>();
-        if looks_like_a_caller(name) {
-            self.suspects.push(name);
-        }
-        self.put_by_middleware::<T>()
-    }
-
-    fn put_by_middleware<T: Clone + Send + Sync + 'static>(mut self) -> Self {
         self.request_types.push(RequestType {
             id: TypeId::of::<T>(),
             extract: Arc::new(|extensions: &dyn Any, found| {
@@ -689,39 +678,5 @@ pub trait IntoPrincipal {
 impl IntoPrincipal for Principal {
     fn into_principal(self) -> Option<Principal> {
         Some(self)
-    }
-}
-
-/// Whether a type's name is that of someone who calls.
-fn looks_like_a_caller(name: &str) -> bool {
-    let name = name.split('<').next().unwrap_or_default().rsplit("::").next().unwrap_or_default();
-    let words = [
-        "user",
-        "caller",
-        "principal",
-        "identity",
-        "claims",
-        "account",
-        "subject",
-        "session",
-        "login",
-        "auth",
-    ];
-    let name = name.to_ascii_lowercase();
-    words.iter().any(|word| name.contains(word))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_callers_are_recognised() {
-        for name in ["app::auth::CurrentUser", "Claims", "alloc::x::AuthSession<app::Backend>"] {
-            assert!(looks_like_a_caller(name), "{name}");
-        }
-        for name in ["app::RequestId", "user::Trace", "Tenant", "TraceContext<user::User>"] {
-            assert!(!looks_like_a_caller(name), "{name}");
-        }
     }
 }

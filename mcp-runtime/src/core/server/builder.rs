@@ -298,18 +298,7 @@ impl ServerBuilder {
         self.errors.extend(other.errors);
         let state = Arc::new(other.state);
         self.state_fns.mount(other.state_fns, &state);
-        let limits = &other.options.limits;
-        let rate = match &limits.rate {
-            None => None,
-            Some(Ok(rate)) => Some(CallerRate::new(*rate)),
-            Some(Err(text)) => {
-                self.errors.push(BuildError::new(format!("a mounted builder: {text}")));
-                None
-            }
-        };
-        if let Some(text) = zero_timeout(&other.options) {
-            self.errors.push(BuildError::new(format!("a mounted builder: {text}")));
-        }
+        let rate = check_limits(&other.options.limits, "a mounted builder: ", &mut self.errors);
         let requested = other.options.request_type_ids();
         for item in other.items {
             let mut item = item.registered(&state, &requested, &other.layers, &other.transforms);
@@ -525,7 +514,6 @@ impl ServerBuilder {
             errors.push(BuildError::new(error));
             KeyRing::new(Vec::new())
         });
-        errors.extend(zero_timeout(options).map(BuildError::new));
         let observers: Observers = self.observers.into();
         let store = SealedStore::of_server(options, &keys, &self.info.name, &observers, errors);
         #[cfg(feature = "auth")]
@@ -542,14 +530,7 @@ impl ServerBuilder {
             Ok(card) => options.http.card = card,
             Err(found) => errors.extend(found.into_iter().map(BuildError::new)),
         }
-        let rate = match &options.limits.rate {
-            None => None,
-            Some(Ok(rate)) => Some(CallerRate::new(*rate)),
-            Some(Err(text)) => {
-                errors.push(BuildError::new(text.clone()));
-                None
-            }
-        };
+        let rate = check_limits(&options.limits, "", errors);
         store.share_rates(rate.as_ref(), &items);
         let concurrency = options.limits.max_concurrency_per_caller;
         let caller_concurrency = concurrency.map(|calls| Arc::new(CallerConcurrency::new(calls)));
@@ -561,10 +542,9 @@ impl ServerBuilder {
             assemble(&self.info.name, &items, &opens, &server_types(), rules, Capabilities::default());
         let registry = match assembled {
             Ok(registry) if errors.is_empty() => registry,
-            Ok(_) => return Err(report(errors)),
-            Err(found) => {
-                errors.extend(found);
-                return Err(report(errors));
+            assembled => {
+                errors.extend(assembled.err().into_iter().flatten());
+                return Err(report("the server cannot be built", errors));
             }
         };
         let takes_handle = items.iter().any(|item| item.takes::<ServerHandle>());
@@ -625,16 +605,21 @@ impl fmt::Debug for ServerBuilder {
 }
 
 /// All errors as one.
-pub(super) fn report(errors: &[BuildError]) -> Error {
+pub(super) fn report(what: &str, errors: &[BuildError]) -> Error {
     let list: Vec<_> = errors.iter().map(ToString::to_string).collect();
-    Error::build(format!("the server cannot be built:\n{}", list.join("\n")))
+    Error::build(format!("{what}:\n{}", list.join("\n")))
 }
 
-/// The error of a time limit that no call can keep.
-fn zero_timeout(options: &Options) -> Option<String> {
-    options.limits.timeout.is_some_and(|limit| limit.is_zero()).then(|| {
-        "a time limit of 0 s ends every call before it begins\nleave `.limits(|limits| limits.timeout(..))` out, or set a longer one".to_owned()
-    })
+/// Adds what is wrong with the limits of a builder to the errors; returns their rate.
+fn check_limits(limits: &Limits, whose: &str, errors: &mut Vec<BuildError>) -> Option<CallerRate> {
+    if limits.timeout.is_some_and(|limit| limit.is_zero()) {
+        errors.push(BuildError::new(format!(
+            "{whose}a time limit of 0 s ends every call before it begins\n\
+             leave `.limits(|limits| limits.timeout(..))` out, or set a longer one"
+        )));
+    }
+    let rate = limits.rate.clone()?;
+    rate.map(CallerRate::new).map_err(|text| errors.push(BuildError::new(format!("{whose}{text}")))).ok()
 }
 
 /// The annotated items that some builder of the process has registered.

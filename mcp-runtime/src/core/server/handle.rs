@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Error, Open, Registry, Result, Server, ServerInner,
     assemble::{ItemDefaults, assemble},
+    builder::{report, server_types},
     item::{BuilderItem, IntoRuntimeItem, ItemSource, RegisteredItem, RuntimeItem, RuntimeKey},
     transform::Transform,
 };
@@ -200,7 +201,8 @@ impl ServerHandle {
         if changes.is_empty() {
             return Ok(());
         }
-        let registry = shared.assemble_again(&edited).map_err(|errors| update_error(&errors))?;
+        let registry =
+            shared.assemble_again(&edited).map_err(|errors| report("the update was not applied", &errors))?;
         let scoped = registry.scoped();
         if shared.without_callers.load(Ordering::Relaxed) && !scoped.is_empty() {
             return Err(Error::build(format!(
@@ -401,14 +403,13 @@ impl ServerInner {
     fn assemble_again(&self, items: &[RegisteredItem]) -> std::result::Result<Registry, Vec<BuildError>> {
         let open = self.registry.read().lasting.clone();
         let opens = self.opens.read().clone();
-        let own = &super::builder::server_types();
         let rules = ItemDefaults {
             options: &self.options,
             caller_concurrency: &self.caller_concurrency,
             store: &self.store,
             hub: &self.hub,
         };
-        assemble(self.identity.name(), items, &opens, own, rules, open)
+        assemble(self.identity.name(), items, &opens, &server_types(), rules, open)
     }
 
     /// Opens a capability after the server was built.
@@ -420,12 +421,6 @@ impl ServerInner {
             *self.registry.write() = Arc::new(registry);
         }
     }
-}
-
-/// Why an update was not applied.
-fn update_error(errors: &[BuildError]) -> Error {
-    let list: Vec<_> = errors.iter().map(ToString::to_string).collect();
-    Error::build(format!("the update was not applied:\n{}", list.join("\n")))
 }
 
 /// The items of a server during an [`update`](ServerHandle::update).

@@ -32,6 +32,36 @@ impl Direction {
 /// Schemas that are nested deeper are compared as a whole.
 const MAX_DEPTH: usize = 32;
 
+/// Keywords that no value is checked by.
+const WORDS: [(&str, ChangeClass); 9] = [
+    ("description", Routing),
+    ("default", Routing),
+    ("deprecated", Routing),
+    ("title", Cosmetic),
+    ("examples", Cosmetic),
+    ("format", Cosmetic),
+    ("writeOnly", Cosmetic),
+    ("readOnly", Cosmetic),
+    ("$comment", Cosmetic),
+];
+
+/// Keywords that are numbers, and whether a larger one accepts more.
+const BOUNDS: [(&str, bool); 10] = [
+    ("minimum", false),
+    ("exclusiveMinimum", false),
+    ("maximum", true),
+    ("exclusiveMaximum", true),
+    ("minLength", false),
+    ("maxLength", true),
+    ("minItems", false),
+    ("maxItems", true),
+    ("minProperties", false),
+    ("maxProperties", true),
+];
+
+/// Other keywords that make a schema accept less.
+const RULES: [&str; 3] = ["pattern", "multipleOf", "uniqueItems"];
+
 pub(super) fn compare_schemas(
     old: &Value,
     new: &Value,
@@ -90,17 +120,7 @@ impl<'s> Comparison<'s> {
 
     /// Compares the texts that models and people read.
     fn compare_words(&self, old: &Value, new: &Value, path: &str, changes: &mut ItemChangeList<'_>) {
-        for (keyword, class) in [
-            ("description", Routing),
-            ("default", Routing),
-            ("deprecated", Routing),
-            ("title", Cosmetic),
-            ("examples", Cosmetic),
-            ("format", Cosmetic),
-            ("writeOnly", Cosmetic),
-            ("readOnly", Cosmetic),
-            ("$comment", Cosmetic),
-        ] {
+        for (keyword, class) in WORDS {
             if old.get(keyword) != new.get(keyword) {
                 changes.add(class, at(path, &format!("its {} has changed", keyword.trim_start_matches('$'))));
             }
@@ -222,19 +242,6 @@ impl<'s> Comparison<'s> {
 
     fn compare_bounds(&self, old: &Value, new: &Value, path: &str, changes: &mut ItemChangeList<'_>) {
         let (narrower, wider) = (self.direction.narrower(), self.direction.wider());
-        // whether a larger number accepts more
-        const BOUNDS: [(&str, bool); 10] = [
-            ("minimum", false),
-            ("exclusiveMinimum", false),
-            ("maximum", true),
-            ("exclusiveMaximum", true),
-            ("minLength", false),
-            ("maxLength", true),
-            ("minItems", false),
-            ("maxItems", true),
-            ("minProperties", false),
-            ("maxProperties", true),
-        ];
         for (keyword, is_upper) in BOUNDS {
             let number = |schema: &Value| schema.get(keyword).and_then(Value::as_f64);
             let class = match (number(old), number(new)) {
@@ -242,19 +249,14 @@ impl<'s> Comparison<'s> {
                 (None, None) => continue,
                 (None, Some(_)) => narrower,
                 (Some(_), None) => wider,
-                (Some(was), Some(is)) => {
-                    if (is > was) == is_upper {
-                        wider
-                    } else {
-                        narrower
-                    }
-                }
+                (Some(was), Some(is)) if (is > was) == is_upper => wider,
+                (Some(_), Some(_)) => narrower,
             };
             let text = |value: Option<&Value>| value.map_or("not given".to_owned(), Value::to_string);
             let (was, is) = (text(old.get(keyword)), text(new.get(keyword)));
             changes.add(class, at(path, &format!("its `{keyword}` was {was}, and is {is}")));
         }
-        for keyword in ["pattern", "multipleOf", "uniqueItems"] {
+        for keyword in RULES {
             let given = |schema: &Value| schema.get(keyword).filter(|value| **value != false).cloned();
             let class = match (given(old), given(new)) {
                 (was, is) if was == is => continue,
@@ -335,56 +337,9 @@ impl<'s> Comparison<'s> {
 
     /// Keywords that are not compared by what they mean.
     fn compare_others(&self, old: &Value, new: &Value, path: &str, changes: &mut ItemChangeList<'_>) {
-        const COMPARED: [&str; 43] = [
-            "type",
-            "enum",
-            "const",
-            "anyOf",
-            "oneOf",
-            "$ref",
-            "$defs",
-            "definitions",
-            "$schema",
-            "$id",
-            "properties",
-            "required",
-            "additionalProperties",
-            "items",
-            "description",
-            "default",
-            "deprecated",
-            "title",
-            "examples",
-            "format",
-            "writeOnly",
-            "readOnly",
-            "$comment",
-            "minimum",
-            "exclusiveMinimum",
-            "maximum",
-            "exclusiveMaximum",
-            "minLength",
-            "maxLength",
-            "minItems",
-            "maxItems",
-            "minProperties",
-            "maxProperties",
-            "pattern",
-            "multipleOf",
-            "uniqueItems",
-            "enumNames",
-            "discriminator",
-            "contentEncoding",
-            "contentMediaType",
-            "$anchor",
-            "example",
-            "nullable",
-        ];
-        let keys =
-            |schema: &Value| schema.as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect();
-        let all: BTreeSet<String> =
-            [old, new].into_iter().flat_map(|schema| -> Vec<String> { keys(schema) }).collect();
-        for keyword in all.iter().filter(|keyword| !COMPARED.contains(&keyword.as_str())) {
+        let keywords = [old, new].into_iter().filter_map(Value::as_object).flat_map(serde_json::Map::keys);
+        let others: BTreeSet<&String> = keywords.filter(|keyword| !is_compared(keyword)).collect();
+        for keyword in others {
             if old.get(keyword) == new.get(keyword) {
                 continue;
             }
@@ -398,6 +353,36 @@ impl<'s> Comparison<'s> {
             changes.add(class, at(path, &format!("its `{keyword}` has changed")));
         }
     }
+}
+
+/// Whether changes of a keyword are found without comparing it as a whole, or mean nothing.
+fn is_compared(keyword: &str) -> bool {
+    matches!(
+        keyword,
+        "type"
+            | "enum"
+            | "const"
+            | "anyOf"
+            | "oneOf"
+            | "properties"
+            | "required"
+            | "additionalProperties"
+            | "items"
+            | "$ref"
+            | "$defs"
+            | "definitions"
+            | "$schema"
+            | "$id"
+            | "$anchor"
+            | "enumNames"
+            | "discriminator"
+            | "contentEncoding"
+            | "contentMediaType"
+            | "example"
+            | "nullable"
+    ) || RULES.contains(&keyword)
+        || WORDS.iter().any(|(known, _)| *known == keyword)
+        || BOUNDS.iter().any(|(known, _)| *known == keyword)
 }
 
 /// A place in an item, and what has changed there.

@@ -1,6 +1,6 @@
 //! Functions that feed arbitrary bytes to the code that reads untrusted input. `cargo fuzz` (`tests/fuzz`) calls them, and
 //! a test calls them with the recorded findings and with random changes of those. Each function is beside the code that it
-//! checks, and panics if a promise is broken.
+//! checks, or in the folder `tests` beside that, and panics if a promise is broken.
 //!
 //! Compiled for tests, and with the feature `_fuzzing`, which no other feature has.
 

@@ -139,11 +139,7 @@ impl Endpoint {
     pub(super) async fn identify(&self, connection: &RequestConnection) -> Result<(), HttpError> {
         #[cfg(feature = "auth")]
         if let Some(authenticator) = &self.options.authenticator {
-            let peer = connection.sender().peer.as_ref().filter(|_| !self.options.hides_addresses());
-            let address = peer.map(|peer| &peer.owner);
-            let verified = authenticator.start(connection.parts(), address).get().await;
-            connection.set_caller(verified.map_err(HttpError::refused)?);
-            return Ok(());
+            return self.authenticate(authenticator, connection).await;
         }
         let Some(find) = &self.options.caller else { return Ok(()) };
         if let Some(caller) = find(&without_repeated_headers(connection.parts())) {

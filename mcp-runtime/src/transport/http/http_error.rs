@@ -13,8 +13,6 @@ use crate::core::{
     protocol::{INTERNAL_ERROR, INVALID_REQUEST},
     reason::Refusal,
 };
-#[cfg(feature = "auth")]
-use crate::{auth::RefusedCaller, core::admission::whole_seconds};
 
 /// Why a client does not get a reply.
 pub(super) const TOO_MANY_UNREAD: &str =
@@ -26,7 +24,7 @@ pub(super) struct HttpError {
     status: StatusCode,
     code: i64,
     message: Cow<'static, str>,
-    refused: RefusedRequest,
+    pub(super) refused: RefusedRequest,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -37,13 +35,13 @@ impl HttpError {
         if status == StatusCode::SERVICE_UNAVAILABLE { error.retry_after(1) } else { error }
     }
 
-    fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+    pub(super) fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));
         self
     }
 
     /// Sets `Retry-After`.
-    fn retry_after(mut self, seconds: u64) -> Self {
+    pub(super) fn retry_after(mut self, seconds: u64) -> Self {
         self.headers.retain(|(name, _)| name != header::RETRY_AFTER);
         self.with(header::RETRY_AFTER, seconds.into())
     }
@@ -150,26 +148,6 @@ impl HttpError {
 
     pub(super) fn too_many_unread_bytes() -> Self {
         Self::new(Refusal::Unread, INTERNAL_ERROR, TOO_MANY_UNREAD)
-    }
-
-    /// The caller is not authenticated.
-    #[cfg(feature = "auth")]
-    pub(super) fn refused(refused: RefusedCaller) -> Self {
-        let RefusedCaller { message, refusal, scopes, caller, challenges, nonce, retry_after } = refused;
-        let is_fault = refusal.status().is_client_error() && retry_after.is_none();
-        let code = if is_fault { INVALID_REQUEST } else { INTERNAL_ERROR };
-        let mut error = Self::new(refusal, code, message);
-        error.refused = RefusedRequest { scopes, caller, ..error.refused };
-        if let Some(wait) = retry_after {
-            error = error.retry_after(whole_seconds(wait));
-        }
-        for challenge in challenges.iter().filter_map(|text| HeaderValue::from_str(text).ok()) {
-            error = error.with(header::WWW_AUTHENTICATE, challenge);
-        }
-        match nonce.and_then(|nonce| HeaderValue::from_str(&nonce).ok()) {
-            Some(nonce) => error.with(HeaderName::from_static("dpop-nonce"), nonce),
-            None => error,
-        }
     }
 
     fn unavailable(message: &'static str) -> Self {

@@ -50,6 +50,16 @@ impl Drop for MetricsListener {
 }
 
 impl Server {
+    /// A warning for an endpoint that other machines reach, if the metrics are beside it.
+    pub(super) fn warning_of_metrics(&self) -> Option<&'static str> {
+        let is_beside = self.options().telemetry.metrics_path.is_some();
+        is_beside.then_some(
+            "serving metrics to other machines: every client that reaches the path may read them\n\
+             serve them on an address of their own with `.telemetry(|telemetry| telemetry.metrics_address(..))`, \
+             or keep the path inside with a rule of the proxy",
+        )
+    }
+
     /// Serves the metrics on their own address, if the options name one.
     ///
     /// # Errors

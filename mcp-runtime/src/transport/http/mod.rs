@@ -1,6 +1,8 @@
 //! HTTP: one endpoint for every revision, as a tower service. The parts that only revisions before 2026-07-28
 //! need are in [`legacy`]; the rest can be read without it.
 
+#[cfg(feature = "auth")]
+mod auth;
 mod call_response;
 mod cors;
 mod cut_off;

@@ -14,7 +14,10 @@ use super::{
     response_body::{ResponseBody, charge_response, empty_response},
     service::{HttpHandler, Route},
 };
-use crate::core::config::{CARD_SUFFIX, HttpOptions};
+use crate::core::{
+    config::{CARD_SUFFIX, HttpOptions},
+    server::Server,
+};
 
 /// How long a copy of a document is fresh.
 const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, max-age=3600");
@@ -65,6 +68,19 @@ impl PublicDocument {
         headers.insert(header::ETAG, self.etag.clone());
         headers.insert(header::CACHE_CONTROL, CACHE_CONTROL);
         response
+    }
+}
+
+impl Server {
+    /// A warning if the endpoint seems not to be where the card says.
+    pub(super) fn warning_of_card(&self) -> Option<String> {
+        let options = &self.options().http;
+        let card = options.card.as_ref().filter(|card| !options.is_at(&card.url))?;
+        Some(format!(
+            "the server card says that the endpoint is at `{}`, and its path here is `{}`\n\
+             write the whole URL of the endpoint in `.info(|info| info.public_url(..))`",
+            card.url, options.path
+        ))
     }
 }
 

@@ -66,7 +66,6 @@ impl Server {
         self.check_settings()?;
         self.check_callers()?;
         self.check_store()?;
-        self.warn_of_unused_callers();
         self.keys().warn_of_unread_environment();
         Ok(HttpService(HttpHandler::new(&self, None)))
     }
@@ -105,9 +104,8 @@ impl Server {
     /// [`allowed_hosts`](crate::config::HttpOptions::allowed_hosts) nor
     /// [`any_host`](crate::config::HttpOptions::any_host) is used; or items have `scopes`, and callers are not
     /// identified.
-    pub fn serve_http<M>(self, address: impl ListenAddress<M>) -> impl Future<Output = Result<()>> {
-        let serve = serve_later(self);
-        async move { serve(address.bind().await).await }
+    pub async fn serve_http<M>(self, address: impl ListenAddress<M>) -> Result<()> {
+        serve_bound(self, address.bind().await).await
     }
 
     /// Serves over HTTP on a listener until SIGTERM or Ctrl-C; see [`serve_http`](Self::serve_http).
@@ -136,7 +134,6 @@ impl Server {
         let address = listener.local_addr()?;
         self.check_before_serving(address)?;
         let serving = self.open().await?;
-        self.warn_of_unused_callers();
         let connections = max_connections(self.options().http.max_connections.min(Semaphore::MAX_PERMITS));
         let handler = HttpHandler::new(&self, Some(connections));
         crate::core::server::warn_of_unregistered_items();
@@ -238,23 +235,16 @@ impl<A: ToSocketAddrs> ListenAddress<SocketAddress> for A {
     }
 }
 
-/// Serves until a signal, once there is a listener.
-type ServeLater = Box<dyn FnOnce(io::Result<TcpListener>) -> ServingFuture<'static> + Send>;
-
+/// Serves until a signal, if there is a listener.
 #[inline(never)]
-fn serve_later(server: Server) -> ServeLater {
-    Box::new(|listener| match listener {
+fn serve_bound(server: Server, bound: io::Result<TcpListener>) -> ServingFuture<'static> {
+    match bound {
         Ok(listener) => serve_until_signal(server, listener),
         Err(error) => {
             let error = Error::serve("cannot listen on the address").caused_by(error);
             Box::pin(std::future::ready(Err(error)))
         }
-    })
-}
-
-#[inline(never)]
-fn build_later(builder: ServerBuilder) -> Box<dyn FnOnce() -> Result<Server> + Send> {
-    Box::new(|| builder.build())
+    }
 }
 
 impl Server {
@@ -300,56 +290,22 @@ impl Server {
             );
         }
         #[cfg(feature = "metrics")]
-        if self.options().telemetry.metrics_path.is_some() {
-            warnings.push(
-                "serving metrics to other machines: every client that reaches the path may read them\n\
-                 serve them on an address of their own with `.telemetry(|telemetry| telemetry.metrics_address(..))`, \
-                 or keep the path inside with a rule of the proxy",
-            );
-        }
+        warnings.extend(self.warning_of_metrics());
         warnings
     }
 
     /// A warning about a URL that is published to clients, if the endpoint seems not to be there; the same URL is not worth
     /// a second one.
     fn warning_of_urls(&self) -> Option<String> {
-        #[cfg(any(feature = "auth", feature = "server-card"))]
-        let options = &self.options().http;
         #[cfg(feature = "auth")]
-        if let Some(metadata) = options.authenticator.as_ref().and_then(|auth| auth.metadata())
-            && let resource = metadata.resource()
-            && !options.is_at(resource)
-        {
-            let named = resource.parse().unwrap_or_else(|_| http::Uri::default());
-            return Some(format!(
-                "clients are told that the resource is `{resource}`, and the endpoint is at `{}`\n\
-                 write the whole URL of the endpoint in `.resource(..)`, or serve it there with `.http(|http| http.path(\"{}\"))`",
-                options.path,
-                named.path()
-            ));
+        if let Some(warning) = self.warning_of_resource() {
+            return Some(warning);
         }
         #[cfg(feature = "server-card")]
-        if let Some(card) = &options.card
-            && !options.is_at(&card.url)
-        {
-            return Some(format!(
-                "the server card says that the endpoint is at `{}`, and its path here is `{}`\n\
-                 write the whole URL of the endpoint in `.info(|info| info.public_url(..))`",
-                card.url, options.path
-            ));
+        if let Some(warning) = self.warning_of_card() {
+            return Some(warning);
         }
         None
-    }
-
-    /// Warns about types of `from_request` that seem to identify callers, if nothing else does.
-    fn warn_of_unused_callers(&self) {
-        let options = &self.options().http;
-        for name in options.suspects.iter().filter(|_| !options.identifies_callers()) {
-            tracing::warn!(
-                "`{name}` of `.from_request` seems to identify the caller, but is not used for that\n\
-                 declare it with `.http(|http| http.caller_from::<{name}>())`, so that sessions and tasks belong to their callers"
-            );
-        }
     }
 
     /// Refuses to serve items with `scopes` to callers that are not identified.
@@ -404,8 +360,8 @@ impl ServerBuilder {
     /// Returns the errors of [`build`](Self::build) and [`Server::serve_http`].
     #[doc(alias("address", "bind", "listen", "port"))]
     pub fn serve_http<M>(self, address: impl ListenAddress<M>) -> impl Future<Output = Result<()>> {
-        let build = build_later(self);
-        async move { build()?.serve_http(address).await }
+        let built = self.build();
+        async move { built?.serve_http(address).await }
     }
 }
 

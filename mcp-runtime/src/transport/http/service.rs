@@ -18,7 +18,6 @@ use hyper::body::{Body, Bytes};
 use super::metrics::metrics_response;
 #[cfg(feature = "server-card")]
 use super::public_documents::PublicDocument;
-use super::response_body::json_response;
 use super::{
     call_response::{StartedResponse, reply_response, request_response, subscription_response},
     cors,
@@ -287,18 +286,7 @@ impl HttpHandler {
     pub(super) fn stop(&self) {
         self.health.stop();
         self.endpoint.shutdown.cancel();
-        self.legacy.stop(&self.endpoint.server);
-    }
-
-    /// The metadata of the protected resource, which is not secret.
-    #[cfg(feature = "auth")]
-    fn resource_metadata(&self) -> Response<ResponseBody> {
-        let metadata = self.endpoint.options.authenticator.as_ref().and_then(|auth| auth.metadata());
-        let Some(metadata) = metadata else { return empty_response(StatusCode::NOT_FOUND) };
-        let mut response = json_response(StatusCode::OK, metadata.json.clone());
-        let cache = HeaderValue::from_static("public, max-age=300");
-        response.headers_mut().insert(header::CACHE_CONTROL, cache);
-        response
+        self.legacy.stop();
     }
 
     async fn post(

@@ -1,14 +1,9 @@
 //! The user's answer to an elicitation.
 
-use std::{borrow::Cow, fmt};
-
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{
-    core::{client_request::engine::ResponseFuture, context::ClientRequestError},
-    schema::consists_of_more_values,
-};
+use crate::{core::context::ClientRequestError, schema::consists_of_more_values};
 
 /// The most values of which an answer may consist.
 const MAX_VALUES: usize = 4000;
@@ -53,38 +48,6 @@ impl<T> Answer<T> {
             Self::Decline => Err(ClientRequestError::Declined(key.into())),
             Self::Cancel => Err(ClientRequestError::Cancelled(key.into())),
         }
-    }
-}
-
-/// An elicitation in which declining is an [`Answer`] and not an error, of [`Elicit::answer`](crate::Elicit::answer)
-/// and [`ElicitUrl::answer`](crate::ElicitUrl::answer).
-#[must_use = "nothing is sent before `.await`"]
-pub struct Answering<'c, T> {
-    key: Cow<'c, str>,
-    answer: ResponseFuture<'c, Answer<T>>,
-}
-
-impl<'c, T> Answering<'c, T> {
-    pub(super) fn new(
-        key: Cow<'c, str>,
-        answer: impl Future<Output = Result<Answer<T>, ClientRequestError>> + Send + 'c,
-    ) -> Self {
-        Self { key, answer: Box::pin(answer) }
-    }
-}
-
-impl<'c, T> IntoFuture for Answering<'c, T> {
-    type Output = Result<Answer<T>, ClientRequestError>;
-    type IntoFuture = ResponseFuture<'c, Answer<T>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        self.answer
-    }
-}
-
-impl<T> fmt::Debug for Answering<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Answering").field("key", &self.key).finish_non_exhaustive()
     }
 }
 

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::{
-    answer::{Answer, Answering, decode_result},
+    answer::{Answer, decode_result},
     field::{FieldKind, FormField},
     field_order::list_fields,
 };
@@ -123,8 +123,8 @@ impl<'c, T: Elicitable> Elicit<'c, T> {
     /// })
     /// # }
     /// ```
-    pub fn answer(self) -> Answering<'c, T> {
-        Answering::new(self.key.clone(), self.request())
+    pub fn answer(self) -> ResponseFuture<'c, Answer<T>> {
+        Box::pin(self.request())
     }
 
     async fn request(self) -> Result<Answer<T>, ClientRequestError> {

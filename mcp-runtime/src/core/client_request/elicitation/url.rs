@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::answer::{Answer, Answering, decode_result};
+use super::answer::{Answer, decode_result};
 use crate::core::{
     client_request::engine::{ResponseFuture, with_meta},
     context::{ClientFeature, ClientRequestError, Context, PendingRequest},
@@ -93,8 +93,8 @@ impl<'c> ElicitUrl<'c> {
     }
 
     /// The same elicitation, in which declining is an answer and not an error.
-    pub fn answer(self) -> Answering<'c, ()> {
-        Answering::new(self.key.clone(), self.request())
+    pub fn answer(self) -> ResponseFuture<'c, Answer<()>> {
+        Box::pin(self.request())
     }
 
     async fn request(self) -> Result<Answer<()>, ClientRequestError> {

@@ -58,9 +58,9 @@ impl Legacy {
     }
 
     /// Ends the requests to clients of all sessions, and refuses new streams.
-    pub(super) fn stop(&self, server: &Server) {
+    pub(super) fn stop(&self) {
         if let Some(sessions) = &self.sessions {
-            sessions.stop(server);
+            sessions.stop();
         }
     }
 

@@ -158,7 +158,7 @@ impl Legacy {
             endpoint.server.initialize(message.params(), self.sessions.is_some(), None, Some(&***connection));
         let mut response = reply_response(&endpoint.server, connection, id, Revision::LATEST_LEGACY, &reply);
         if let (Some(handshake), Some(sessions)) = (handshake, &self.sessions) {
-            match sessions.start(&endpoint.server, &handshake, caller.as_deref(), &connection.owner()) {
+            match sessions.start(&handshake, caller.as_deref(), &connection.owner()) {
                 Ok(session) => drop(response.headers_mut().insert(SESSION_ID, session)),
                 Err(error) => {
                     response = error_response(StatusCode::INTERNAL_SERVER_ERROR, Some(id), &error);

@@ -2,15 +2,11 @@
 //! Each owner has a share of the records; an owner that has used up its share cannot end its sessions for a while, and all
 //! others can.
 
-use std::{
-    sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
-};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::session_id::{Session, SessionUid};
 use crate::core::{
     admission::{OwnedEntry, OwnedTable, Owner, Quota},
-    protocol::Revision,
     sync::RwLock,
 };
 
@@ -32,23 +28,6 @@ struct Record {
     initialized: bool,
     /// From then on the record does not count.
     until: u64,
-    started: u64,
-    revision: Revision,
-}
-
-/// A session that has ended without its client having said so.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct EndedSession {
-    pub(crate) revision: Revision,
-    pub(crate) lasted: Duration,
-}
-
-impl Record {
-    /// The report of a session that is over; `None` if its client has ended it.
-    fn end(&self, now: u64) -> Option<EndedSession> {
-        let lasted = Duration::from_secs(self.until.min(now).saturating_sub(self.started));
-        (self.stage != Stage::Ended).then_some(EndedSession { revision: self.revision, lasted })
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,9 +45,9 @@ impl SessionRecords {
     }
 
     /// Records the start of a session. Whether its id must say so: it is valid only while there is a record then.
-    pub(crate) fn start(&self, uid: SessionUid, revision: Revision, owner: &Owner, now: u64) -> bool {
+    pub(crate) fn start(&self, uid: SessionUid, owner: &Owner, now: u64) -> bool {
         let until = now.saturating_add(UNUSED_LIFETIME);
-        let record = Record { stage: Stage::Started, initialized: false, until, started: now, revision };
+        let record = Record { stage: Stage::Started, initialized: false, until };
         let mut table = self.table.write();
         table.expire(now);
         let entry = OwnedEntry { owner: owner.clone(), bytes: 0, expires: until, value: record };
@@ -142,8 +121,7 @@ impl SessionRecords {
         });
         let ended = updated.is_some() || {
             let until = session.expires;
-            let Session { revision, .. } = *session;
-            let record = Record { stage: Stage::Ended, initialized: false, until, started: now, revision };
+            let record = Record { stage: Stage::Ended, initialized: false, until };
             let entry = OwnedEntry { owner: owner.clone(), bytes: 0, expires: until, value: record };
             table.put(session.uid, entry).is_ok()
         };
@@ -151,15 +129,6 @@ impl SessionRecords {
             self.any_ended.store(true, Ordering::Release);
         }
         ended
-    }
-
-    /// The sessions that have expired since the last call of this, or, if the process ends, all others too; always none if
-    /// other processes open the ids as well, since none of them knows when a session was last used.
-    pub(crate) fn take_ended(&self, now: u64, process_ends: bool) -> Vec<EndedSession> {
-        let mut table = self.table.write();
-        let limit = if process_ends && self.exclusive { u64::MAX } else { now };
-        let ended = std::iter::from_fn(|| table.pop_expired(limit));
-        ended.filter_map(|record| record.end(now)).filter(|_| self.exclusive).collect()
     }
 
     #[cfg(test)]
@@ -171,7 +140,7 @@ impl SessionRecords {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::connection::ClientData;
+    use crate::core::{connection::ClientData, protocol::Revision};
 
     const DAY: u64 = 24 * 60 * 60;
 
@@ -193,17 +162,14 @@ mod tests {
     #[test]
     fn a_session_that_is_never_used_lasts_ten_minutes_and_so_does_the_record_of_its_end() {
         let records = SessionRecords::new(Quota::half(10), true);
-        assert!(
-            records.start([1; 16], Revision::LATEST_LEGACY, &owner("ada"), 0)
-                && records.start([2; 16], Revision::LATEST_LEGACY, &owner("ada"), 0)
-        );
+        assert!(records.start([1; 16], &owner("ada"), 0) && records.start([2; 16], &owner("ada"), 0));
         let (unused, used) = (session(1, true, DAY), session(2, true, DAY));
         assert!(records.is_open(&unused, 599) && !records.is_open(&unused, 600));
         records.mark_used(&used);
         assert!(records.is_open(&used, 600) && records.is_open(&session(2, true, DAY), DAY - 1));
         assert!(records.end(&unused, &owner("ada"), 1) && !records.is_open(&unused, 2));
         assert!(records.end(&used, &owner("ada"), 1) && !records.is_open(&used, 2));
-        assert!(records.start([3; 16], Revision::LATEST_LEGACY, &owner("ada"), 600));
+        assert!(records.start([3; 16], &owner("ada"), 600));
         assert_eq!(records.len(), 2, "the end of the unused one is forgotten");
         assert!(!records.is_open(&unused, 700) && !records.is_open(&used, 700));
     }
@@ -211,14 +177,11 @@ mod tests {
     #[test]
     fn the_ids_of_a_process_that_shares_its_keys_do_not_need_a_record() {
         let records = SessionRecords::new(Quota::half(10), false);
-        assert!(
-            !records.start([1; 16], Revision::LATEST_LEGACY, &owner("ada"), 0),
-            "another replica may be told of its use"
-        );
+        assert!(!records.start([1; 16], &owner("ada"), 0), "another replica may be told of its use");
         let session = session(1, false, DAY);
         assert!(records.is_open(&session, 601) && records.is_initializing(&session));
         assert!(records.end(&session, &owner("ada"), 1));
-        records.start([2; 16], Revision::LATEST_LEGACY, &owner("ada"), 601);
+        records.start([2; 16], &owner("ada"), 601);
         assert!(!records.is_open(&session, 601), "its end is recorded until it expires");
     }
 
@@ -239,7 +202,7 @@ mod tests {
     fn a_session_is_initializing_until_its_client_says_otherwise() {
         for exclusive in [true, false] {
             let records = SessionRecords::new(Quota::half(4), exclusive);
-            let session = session(1, records.start([1; 16], Revision::LATEST_LEGACY, &owner("ada"), 0), DAY);
+            let session = session(1, records.start([1; 16], &owner("ada"), 0), DAY);
             assert!(records.is_initializing(&session));
             records.mark_used(&session);
             assert!(records.is_initializing(&session));
@@ -247,29 +210,5 @@ mod tests {
             assert!(!records.is_initializing(&session) && records.is_open(&session, 601));
             assert!(records.end(&session, &owner("ada"), 700) && !records.is_open(&session, 701));
         }
-    }
-
-    #[test]
-    fn sessions_that_their_clients_leave_are_told_once_they_expire_or_the_process_ends() {
-        let records = SessionRecords::new(Quota::half(20), true);
-        let revision = Revision::LATEST_LEGACY;
-        for uid in 1..=5 {
-            assert!(records.start([uid; 16], revision, &owner("ada"), 100));
-        }
-        for uid in [2, 3, 4] {
-            records.mark_used(&session(uid, true, 1000));
-        }
-        records.mark_used(&session(5, true, 2000));
-        assert!(records.end(&session(4, true, 1000), &owner("ada"), 150), "by its client");
-        let lasted = |seconds| EndedSession { revision, lasted: Duration::from_secs(seconds) };
-        assert_eq!(records.take_ended(699, false), []);
-        assert_eq!(records.take_ended(700, false), [lasted(600)], "never used");
-        assert_eq!(records.take_ended(1001, false), [lasted(900), lasted(900)]);
-        assert_eq!(records.take_ended(1100, true), [lasted(1000)]);
-        assert_eq!(records.take_ended(1100, true), []);
-        // its sessions outlive the process
-        let shared = SessionRecords::new(Quota::half(20), false);
-        shared.start([1; 16], revision, &owner("ada"), 100);
-        assert_eq!((shared.take_ended(800, false), shared.take_ended(800, true)), (Vec::new(), Vec::new()));
     }
 }

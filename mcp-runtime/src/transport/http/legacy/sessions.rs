@@ -12,7 +12,7 @@ use super::{
     ended_sessions::EndedSessions,
     event_log::EventLogs,
     session_id::{Session, SessionIds, SessionUid, uid_of},
-    session_records::{EndedSession, SessionRecords},
+    session_records::SessionRecords,
     session_table::SessionTable,
 };
 use crate::{
@@ -72,7 +72,6 @@ impl Sessions {
     /// The operating system provides no randomness.
     pub(super) fn start(
         &self,
-        server: &Server,
         handshake: &Handshake,
         caller: Option<&Principal>,
         owner: &Owner,
@@ -80,8 +79,7 @@ impl Sessions {
         let failed = || ProtocolError::internal("a session cannot be started now");
         let (nonce, now) = (random_bytes().map_err(|_| failed())?, unix_time());
         let Handshake { revision, client } = handshake;
-        record_ended(server, self.records.take_ended(now, false));
-        let recorded = self.records.start(uid_of(&nonce), *revision, owner, now);
+        let recorded = self.records.start(uid_of(&nonce), owner, now);
         let id = self.ids.issue(nonce, recorded, *revision, client, caller, now);
         id.and_then(|id| HeaderValue::try_from(id).ok()).ok_or_else(failed)
     }
@@ -158,7 +156,6 @@ impl Sessions {
         if let Some(ended) = &self.ended {
             ended.add(&session, &connection.owner()).await?;
         }
-        record_ended(server, self.records.take_ended(unix_time(), false));
         let recorded = self.records.end(&session, &connection.owner(), unix_time());
         if !recorded && self.ended.is_none() {
             return Err(HttpError::method_not_allowed("POST"));
@@ -167,24 +164,16 @@ impl Sessions {
         self.pending.close(&session.uid);
         self.table.end(&session.uid);
         let age = self.ids.age(&session, unix_time());
-        record_ended(server, vec![EndedSession { revision: session.revision, lasted: age }]);
+        server.observers().iter().for_each(|observer| {
+            observer.session_ended(Some("tcp"), session.revision.as_str(), age);
+        });
         Ok(empty_response(StatusCode::NO_CONTENT))
     }
 
     /// Ends the requests to clients of all sessions, and refuses new streams. Standalone streams end by themselves.
-    pub(super) fn stop(&self, server: &Server) {
+    pub(super) fn stop(&self) {
         self.pending.close_all();
         self.table.refuse_streams();
-        record_ended(server, self.records.take_ended(unix_time(), true));
-    }
-}
-
-/// Records how long sessions have lasted.
-fn record_ended(server: &Server, sessions: Vec<EndedSession>) {
-    for EndedSession { revision, lasted } in sessions {
-        server.observers().iter().for_each(|observer| {
-            observer.session_ended(Some("tcp"), revision.as_str(), lasted);
-        });
     }
 }
 

@@ -1,7 +1,6 @@
 //! What arguments and descriptions that mean harm cannot do.
 
 use std::{
-    future::IntoFuture as _,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -13,7 +12,7 @@ use axum::{Router, body::Body, http::Response};
 use mcp_runtime::serde_json::{self, Value, json};
 use mcp_runtime_openapi::OpenApi;
 
-use crate::support::{Recorder, one, response, serve};
+use crate::support::{Recorder, listening, one, response, serve};
 
 #[tokio::test]
 async fn no_argument_leads_to_another_path() {
@@ -237,9 +236,7 @@ async fn no_more_requests_run_at_once_than_are_allowed() {
         }
         running.fetch_sub(1, Ordering::SeqCst);
     });
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let url = format!("http://{}", listener.local_addr().expect("an address"));
-    tokio::spawn(axum::serve(listener, routes).into_future());
+    let url = listening(routes).await;
     let api = OpenApi::parse(one("GET /", &json!({}))).expect("a description").server(url).max_concurrency(2);
     let server = Arc::new(serve(api));
     let calls = (0..8).map(|_| {

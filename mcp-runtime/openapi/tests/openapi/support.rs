@@ -38,6 +38,9 @@ impl Arrived {
 /// A server at a port of its own, until the test ends.
 pub(crate) struct Recorder {
     pub(crate) url: String,
+    /// What the server serves.
+    #[cfg(feature = "routes")]
+    pub(crate) routes: Router,
     arrived: Arc<Mutex<Vec<Arrived>>>,
 }
 
@@ -48,7 +51,7 @@ impl Recorder {
     ) -> Self {
         let arrived = Arc::<Mutex<Vec<Arrived>>>::default();
         let record = arrived.clone();
-        let router = Router::new().fallback(move |request: Request| async move {
+        let routes = Router::new().fallback(move |request: Request| async move {
             let (head, body) = request.into_parts();
             let body = to_bytes(body, 1 << 20).await.expect("a body");
             let headers = head.headers.iter();
@@ -63,10 +66,12 @@ impl Recorder {
             });
             answer()
         });
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
-        tokio::spawn(axum::serve(listener, router).into_future());
-        Self { url, arrived }
+        Self {
+            url: listening(routes.clone()).await,
+            #[cfg(feature = "routes")]
+            routes,
+            arrived,
+        }
     }
 
     pub(crate) async fn start() -> Self {
@@ -86,6 +91,14 @@ impl Recorder {
     pub(crate) fn serve(&self, description: &str) -> TestServer {
         serve(OpenApi::parse(description).expect("a description").server(&self.url))
     }
+}
+
+/// The URL of a server of these routes, until the test ends.
+pub(crate) async fn listening(routes: Router) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(axum::serve(listener, routes).into_future());
+    url
 }
 
 pub(crate) fn serve(api: OpenApi) -> TestServer {

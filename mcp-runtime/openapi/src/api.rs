@@ -1,6 +1,6 @@
 //! Sends requests to the API: to the server that the program names, or to routes of the program itself.
 
-use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use http::{HeaderMap, Method, header};
 use mcp_runtime::{Context, ToolError};
@@ -26,16 +26,6 @@ pub(crate) enum Server {
     Http(Box<HttpClient>, Url),
     #[cfg(feature = "routes")]
     Routes(crate::routes::Routes),
-}
-
-impl fmt::Debug for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Http(_, base) => f.debug_tuple("Http").field(&base.as_str()).finish(),
-            #[cfg(feature = "routes")]
-            Self::Routes(_) => f.write_str("Routes"),
-        }
-    }
 }
 
 impl Server {
@@ -84,6 +74,10 @@ impl Api {
 
     async fn exchange(&self, mut request: Request, context: &Context) -> Result<Response, ToolError> {
         let _permit = self.permits.acquire().await.map_err(ToolError::private)?;
+        #[cfg(feature = "routes")]
+        if let Server::Routes(routes) = &self.server {
+            routes.forward_headers(context, &mut request.headers)?;
+        }
         if let Some(headers) = &self.headers {
             for (name, value) in headers(context.clone()).await? {
                 let name = header_name(name)?;

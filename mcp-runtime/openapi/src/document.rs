@@ -16,6 +16,9 @@ pub(crate) enum Version {
     V3_1,
 }
 
+/// What `HEAD`, `OPTIONS` and `TRACE` return says nothing to a model.
+const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+
 /// A description.
 #[derive(Debug)]
 pub(crate) struct Document {
@@ -60,24 +63,6 @@ struct Root<'a> {
 struct Server {
     #[serde(default)]
     url: String,
-}
-
-#[derive(Deserialize)]
-struct PathItem<'a> {
-    #[serde(rename = "$ref", default)]
-    reference: Option<String>,
-    #[serde(borrow, default, deserialize_with = "or_default")]
-    parameters: Vec<&'a RawValue>,
-    #[serde(borrow, default)]
-    get: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    put: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    post: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    delete: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    patch: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -142,15 +127,18 @@ impl Document {
 
     fn operations_of(&self, path: &str, place_of_item: Range<usize>) -> Result<Vec<Operation>, String> {
         let failed = |error: &dyn std::fmt::Display| format!("the path `{}`: {error}", shown(path));
-        let mut item: PathItem<'_> = self.at(&place_of_item).map_err(|error| failed(&error))?;
-        if let Some(reference) = &item.reference {
-            let (_, target) = self.resolve(reference).map_err(|error| failed(&error))?;
-            item = serde_json::from_str(target).map_err(|error| failed(&error))?;
-        }
-        let PathItem { parameters, get, put, post, delete, patch, .. } = item;
-        let shared: Vec<_> = parameters.iter().map(|parameter| place(&self.json, parameter)).collect();
-        let methods = [("GET", get), ("POST", post), ("PUT", put), ("PATCH", patch), ("DELETE", delete)];
-        let there = methods.into_iter().filter_map(|(method, operation)| Some((method, operation?)));
+        let item = self.json.get(place_of_item).unwrap_or_default();
+        let item = self.followed(item).map_err(|error| failed(&error))?;
+        let item: Members<'_> = serde_json::from_str(item).map_err(|error| failed(&error))?;
+        let parameters = item.get("parameters").map_or("null", |parameters| parameters.get());
+        let parameters: Option<Vec<&RawValue>> =
+            serde_json::from_str(parameters).map_err(|error| failed(&error))?;
+        let shared: Vec<_> =
+            parameters.iter().flatten().map(|parameter| place(&self.json, parameter)).collect();
+        let there = METHODS.into_iter().filter_map(|method| {
+            let operation = item.get(method.to_ascii_lowercase().as_str())?;
+            (operation.get() != "null").then_some((method, *operation))
+        });
         let operations = there.map(|(method, operation)| {
             let choosable: Choosable =
                 serde_json::from_str(operation.get()).map_err(|error| failed(&error))?;
@@ -175,16 +163,10 @@ impl Document {
 
     /// The JSON that a reference leads to, through other references, and where it is.
     pub(crate) fn resolve(&self, reference: &str) -> Result<(usize, &str), String> {
-        #[derive(Deserialize)]
-        struct Reference {
-            #[serde(rename = "$ref", default)]
-            reference: Option<String>,
-        }
         let mut found = self.find(reference)?;
         // a cycle of references has no value
         for _ in 0..16 {
-            let next = serde_json::from_str::<Reference>(found).ok().and_then(|found| found.reference);
-            match next {
+            match reference_in(found) {
                 None => return Ok((found.as_ptr().addr() - self.json.as_ptr().addr(), found)),
                 Some(next) => found = self.find(&next)?,
             }
@@ -225,19 +207,25 @@ impl Document {
         Ok(json)
     }
 
+    /// The JSON of a value that may be a reference to one.
+    fn followed<'d>(&'d self, json: &'d str) -> Result<&'d str, String> {
+        reference_in(json).map_or(Ok(json), |reference| Ok(self.resolve(&reference)?.1))
+    }
+
     /// A value that may be a reference to one.
     pub(crate) fn resolved<T: DeserializeOwned>(&self, json: &RawValue) -> Result<T, String> {
-        #[derive(Deserialize)]
-        struct Reference {
-            #[serde(rename = "$ref")]
-            reference: String,
-        }
-        let json = match serde_json::from_str::<Reference>(json.get()) {
-            Ok(Reference { reference }) => self.resolve(&reference)?.1,
-            Err(_) => json.get(),
-        };
-        serde_json::from_str(json).map_err(|error| error.to_string())
+        serde_json::from_str(self.followed(json.get())?).map_err(|error| error.to_string())
     }
+}
+
+/// The reference that a value is.
+fn reference_in(json: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Reference {
+        #[serde(rename = "$ref")]
+        reference: String,
+    }
+    serde_json::from_str(json).ok().map(|Reference { reference }| reference)
 }
 
 /// Where a part is in the whole.

@@ -29,6 +29,8 @@ use crate::{
 const MAX_UNCHOSEN: usize = 50;
 /// How many problems and tags an error lists.
 const MAX_LISTED: usize = 20;
+/// How many bytes of texts and schemas they may have: operations that refer to one part repeat it.
+const MAX_SIZE: usize = 32 << 20;
 /// Of the text that a model reads, roughly.
 const BYTES_PER_TOKEN: usize = 4;
 
@@ -67,7 +69,7 @@ pub struct OpenApi {
 
 impl fmt::Debug for OpenApi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenApi").field("server", &self.server).finish_non_exhaustive()
+        f.debug_struct("OpenApi").finish_non_exhaustive()
     }
 }
 
@@ -239,9 +241,10 @@ impl OpenApi {
             timeout: self.timeout,
             max_response: self.max_response,
         });
-        let mut items = Vec::new();
+        let (mut items, mut size) = (Vec::new(), 0);
         for (operation, name) in chosen {
             let planned = plan(&self.document, operation, name).and_then(|plan| {
+                size += plan.size();
                 Ok(if self.is_resource(operation) {
                     resource(operation, plan, &self.scheme, api.clone())?.into_addition()
                 } else {
@@ -251,6 +254,11 @@ impl OpenApi {
             match planned {
                 Ok(item) => items.push(item),
                 Err(error) => errors.push(format!("`{}`: {error}", shown(&operation.to_string()))),
+            }
+            if size > MAX_SIZE {
+                return Err(format!(
+                    "the operations have more than {MAX_SIZE} bytes of schemas\nchoose fewer with `.include(..)`"
+                ));
             }
         }
         match errors.is_empty() {

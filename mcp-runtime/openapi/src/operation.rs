@@ -17,6 +17,8 @@ use crate::{
 
 /// The longest name of a tool or an argument that all clients accept.
 const MAX_NAME: usize = 64;
+/// The most parameters of an operation, and members of a body that are arguments.
+const MAX_ARGUMENTS: usize = 1000;
 /// The largest schema of results, in bytes of JSON, of which all is published.
 const MAX_OUTPUT_SCHEMA: usize = 4 << 10;
 
@@ -214,6 +216,9 @@ fn parameters(
     operation: &Operation,
     own: &[&RawValue],
 ) -> Result<Vec<DescribedParameter>, String> {
+    if operation.shared_parameters.len() + own.len() > MAX_ARGUMENTS {
+        return Err(format!("it has more than {MAX_ARGUMENTS} parameters"));
+    }
     let mut all: Vec<DescribedParameter> = Vec::new();
     let shared: Vec<&RawValue> =
         operation.shared_parameters.iter().map(|place| document.at(place)).collect::<Result<_, _>>()?;
@@ -228,7 +233,7 @@ fn parameters(
 /// Headers that are part of the connection or the content, say who calls, or make a server believe that the request was
 /// another one: none of them is an argument.
 fn is_reserved(header: &str) -> bool {
-    const NAMES: [&str; 24] = [
+    const NAMES: [&str; 23] = [
         "accept",
         "accept-encoding",
         "authorization",
@@ -252,11 +257,13 @@ fn is_reserved(header: &str) -> bool {
         "x-http-method",
         "x-http-method-override",
         "x-method-override",
-        "x-real-ip",
     ];
-    const BEGINNINGS: [&str; 4] = ["proxy-", "sec-", "x-forwarded-", "x-original-"];
+    const BEGINNINGS: [&str; 5] = ["proxy-", "sec-", "x-forwarded", "x-original-", "x-rewrite-"];
+    const ENDINGS: [&str; 3] = ["-client-ip", "-connecting-ip", "-real-ip"];
     let name = header.to_ascii_lowercase();
-    NAMES.contains(&name.as_str()) || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+    NAMES.contains(&name.as_str())
+        || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+        || ENDINGS.iter().any(|end| name.ends_with(end))
 }
 
 /// How a parameter is sent; `None` for one that is not an argument.
@@ -370,13 +377,7 @@ fn request_body(
     let Some(members) = members(&resolved, required || !matches!(format, BodyFormat::Json(_))) else {
         return Ok(whole(schema, format));
     };
-    let names_required: Vec<&str> = resolved
-        .get("required")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
+    let names_required = resolved.get("required").and_then(Value::as_array);
     let (mut fields, mut arguments) = (Vec::new(), Vec::new());
     for (name, schema) in members {
         let encoding = media.encoding.get(name);
@@ -401,14 +402,14 @@ fn request_body(
                 .map(|media| media.trim().to_owned()),
         });
         let schema = if is_file { document.file_schema(schema) } else { schema.clone() };
-        let is_required = required && names_required.contains(&name.as_str());
+        let is_required = required && names_required.is_some_and(|names| names.iter().any(|it| it == name));
         arguments.push(Argument { wanted: name.clone(), place: "body", schema, is_required });
     }
     Ok((Some(Body { format, arguments: BodyArguments::Fields { fields, is_required: required } }), arguments))
 }
 
-/// The members of an object that can be arguments beside others: nothing is said of the object but its members. If it may be
-/// absent, no member is required.
+/// The members of an object that can be arguments beside others: they are not too many, and nothing is said of the object but
+/// its members. If it may be absent, no member is required.
 fn members(schema: &Value, is_required: bool) -> Option<&Map<String, Value>> {
     const KNOWN: [&str; 12] = [
         "type",
@@ -430,7 +431,10 @@ fn members(schema: &Value, is_required: bool) -> Option<&Map<String, Value>> {
             && schema.get("type").is_none_or(|name| name == "object")
             && schema.get("additionalProperties").is_none_or(|more| *more == Value::Bool(false));
     let members = schema.get("properties")?.as_object()?;
-    (is_plain && !members.is_empty() && (is_required || !schema.contains_key("required"))).then_some(members)
+    (is_plain
+        && (1..=MAX_ARGUMENTS).contains(&members.len())
+        && (is_required || !schema.contains_key("required")))
+    .then_some(members)
 }
 
 /// The schema of bytes.

@@ -246,6 +246,16 @@ impl Call {
         })
     }
 
+    /// The parameter that a member of an exploded object would be: it may be one that this caller cannot set.
+    fn named_by_member(&self, parameter: &Parameter, value: &Value) -> Option<&str> {
+        let Serialization { style, explode, is_json, .. } = parameter.serialization;
+        let is_split = explode && !is_json && matches!(style, Style::Form | Style::Space | Style::Pipe);
+        let members = value.as_object().filter(|_| is_split)?;
+        let names =
+            self.parameters.iter().filter(|other| other.place == parameter.place).map(|other| &*other.name);
+        names.filter(|name| *name != parameter.name).find(|name| members.contains_key(*name))
+    }
+
     /// The request with these arguments.
     ///
     /// # Errors
@@ -258,6 +268,9 @@ impl Call {
         for parameter in &self.parameters {
             let Parameter { argument, name, place, serialization } = parameter;
             let Some(value) = arguments.get(argument).filter(|value| !value.is_null()) else { continue };
+            if let Some(other) = self.named_by_member(parameter, value) {
+                return Err(ToolError::new(format!("`{argument}.{other}` is a parameter of its own")));
+            }
             match place {
                 Place::Path => {}
                 Place::Query => serialization.pairs(name, value, &mut query),
@@ -346,11 +359,12 @@ fn path_text(parameter: &Parameter, value: &Value) -> Result<String, ToolError> 
         return Err(refused("is empty, and a path cannot have that"));
     }
     for text in &texts {
-        // as a server reads it that decodes twice, or takes `\` for `/`
+        // as a server reads it that decodes twice, takes `\` for `/`, or leaves out what comes after `;`
         let decoded = percent_decode_str(text).decode_utf8_lossy();
         if [text, decoded.as_ref()]
             .iter()
-            .any(|text| text.split(['/', '\\']).any(|step| matches!(step, "." | "..")))
+            .flat_map(|text| text.split(['/', '\\']))
+            .any(|step| matches!(step.split(';').next(), Some("." | "..")))
         {
             return Err(refused("leads to another path"));
         }

@@ -99,9 +99,7 @@ impl Route {
             Rule::Deprecated => operation.is_deprecated,
         }
     }
-}
 
-impl Route {
     pub(crate) fn is_tag(&self) -> bool {
         matches!(self.0, Rule::Tag(_))
     }

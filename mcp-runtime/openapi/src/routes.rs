@@ -2,7 +2,7 @@
 //! from the network.
 
 use axum::{Router, body::Body};
-use http::{HeaderName, header};
+use http::{HeaderMap, HeaderName, header};
 use mcp_runtime::{Context, ToolError};
 use tower_service::Service as _;
 
@@ -38,6 +38,22 @@ impl Routes {
         Ok(())
     }
 
+    /// Sets the headers of the client's request, which replace those from arguments.
+    pub(crate) fn forward_headers(
+        &self,
+        context: &Context,
+        headers: &mut HeaderMap,
+    ) -> Result<(), ToolError> {
+        for name in &self.forwarded {
+            if let Some(value) = context.header(name.as_str()) {
+                let mut value = header_value(name.as_str(), value)?;
+                value.set_sensitive(*name == header::AUTHORIZATION);
+                headers.insert(name, value);
+            }
+        }
+        Ok(())
+    }
+
     /// The response of the routes; the request has the caller in its extensions.
     ///
     /// # Errors
@@ -56,13 +72,6 @@ impl Routes {
             .body(Body::from(body))
             .map_err(ToolError::private)?;
         *request.headers_mut() = headers;
-        for name in &self.forwarded {
-            if let Some(value) = context.header(name.as_str()) {
-                let mut value = header_value(name.as_str(), value)?;
-                value.set_sensitive(*name == header::AUTHORIZATION);
-                request.headers_mut().entry(name).or_insert(value);
-            }
-        }
         if let Some(caller) = context.caller() {
             request.extensions_mut().insert(caller.clone());
         }

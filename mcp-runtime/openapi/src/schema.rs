@@ -2,7 +2,7 @@
 //! JSON Schema knows is left out, and so is a keyword whose value is not what 2020-12 says. A reference that is used once is
 //! replaced by what it leads to; the others, and with them all that contain themselves, become `$defs`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
@@ -137,6 +137,8 @@ struct Translation<'d> {
     places: BTreeMap<String, usize>,
     /// By place. Since a cycle is entered from outside of it, one target of each cycle is used more than once.
     targets: BTreeMap<usize, Target>,
+    /// The names of targets.
+    names: HashSet<String>,
     /// The places of targets that go into `$defs`.
     pending: Vec<usize>,
 }
@@ -146,8 +148,8 @@ struct Translation<'d> {
 /// # Errors
 /// A reference leads to nothing or to another document.
 pub(crate) fn translate(document: &Document, direction: Direction, schema: &Value) -> Result<Value, String> {
-    let (places, targets) = (BTreeMap::new(), BTreeMap::new());
-    let mut translation = Translation { document, direction, places, targets, pending: Vec::new() };
+    let (places, targets, names) = (BTreeMap::new(), BTreeMap::new(), HashSet::new());
+    let mut translation = Translation { document, direction, places, targets, names, pending: Vec::new() };
     translation.find_targets(schema)?;
     // clients need the `type` of the root
     let only_reference =
@@ -197,6 +199,7 @@ impl Translation<'_> {
             references(&schema, &mut found);
             let is_small = found.len() == before && text.len() <= SMALL;
             let name = self.free_name(&reference);
+            self.names.insert(name.clone());
             self.targets.insert(place, Target { schema, uses: 1, name, is_small });
         }
         Ok(())
@@ -211,12 +214,9 @@ impl Translation<'_> {
         let last = reference.rsplit('/').next().unwrap_or_default();
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
         let name: String = last.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
-        let is_free = |name: &str| self.targets.values().all(|target| target.name != name);
-        if is_free(&name) {
-            return name;
-        }
         let numbered = (2..).map(|number| format!("{name}_{number}"));
-        numbered.into_iter().find(|name| is_free(name)).unwrap_or(name)
+        let names = std::iter::once(name.clone()).chain(numbered);
+        names.into_iter().find(|name| !self.names.contains(name)).unwrap_or(name)
     }
 
     fn schema(&mut self, schema: &Value, depth: usize) -> Value {
@@ -298,9 +298,7 @@ impl Translation<'_> {
                 (Kind::Names, Value::Array(names)) => {
                     let mut kept: Vec<Value> = Vec::new();
                     for name in names {
-                        let is_hidden =
-                            name.as_str().is_some_and(|name| hidden.iter().any(|hidden| *hidden == name));
-                        if !is_hidden && !kept.contains(name) {
+                        if !hidden.iter().any(|hidden| name == *hidden) && !kept.contains(name) {
                             kept.push(name.clone());
                         }
                     }

@@ -158,6 +158,11 @@ async fn a_call_goes_through_extractors_with_the_caller_and_chosen_headers() {
         &json!({ "id": "a/b ü", "query": { "q": "x&y" }, "tenant": "t1", "note": "n", "caller": "ada" }),
     );
 
+    // what is taken from the client's request is not for the model to say
+    let server = serve(api().forward_headers(["x-note"])).header("X-Note", "client's");
+    let reply = server.call("get_order", json!({ "id": "1", "X-Note": "model's" })).await;
+    assert_eq!(reply.value()["structuredContent"]["note"], "client's");
+
     let without = serve(api()).header("X-Tenant", "t1");
     let reply = without.call("get_order", json!({ "id": "1" })).await;
     reply.expect_json(&json!({ "id": "1", "query": {}, "tenant": null, "note": null, "caller": null }));

@@ -9,8 +9,12 @@ use std::{
 };
 
 use axum::{Router, body::Body, http::Response};
-use mcp_runtime::serde_json::{self, Value, json};
-use mcp_runtime_openapi::OpenApi;
+use mcp_runtime::{
+    serde_json::{self, Value, json},
+    testing::TestServer,
+};
+use mcp_runtime_openapi::{OpenApi, Route};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::support::{Recorder, listening, one, response, serve};
 
@@ -31,6 +35,8 @@ async fn no_argument_leads_to_another_path() {
         json!("%2e%2e/admin"),
         json!("..%2fadmin"),
         json!("%2E."),
+        json!("..;a=b"),
+        json!("a/..%3b/admin"),
         json!("a\u{0}b"),
         json!("a\r\nb"),
         json!([]),
@@ -84,7 +90,12 @@ async fn no_argument_injects_a_header_or_is_one_of_the_connection() {
         "Content-Length",
         "Transfer-Encoding",
         "Connection",
+        "X-Forwarded",
         "X-Forwarded-Host",
+        "X-Real-IP",
+        "True-Client-IP",
+        "CF-Connecting-IP",
+        "X-Rewrite-URL",
         "X-HTTP-Method-Override",
         "Proxy-Authorization",
         "Content-Type",
@@ -115,21 +126,52 @@ async fn no_argument_injects_a_header_or_is_one_of_the_connection() {
 }
 
 #[tokio::test]
+async fn a_member_of_an_object_does_not_become_another_parameter() {
+    let recorder = Recorder::start().await;
+    for (place, sent) in [("query", "?k=v&tenant=own"), ("cookie", "k=v; tenant=own")] {
+        let parameters = json!({ "parameters": [
+            { "name": "filter", "in": place, "schema": { "type": "object" } },
+            { "name": "tenant", "in": place, "schema": { "type": "string" } },
+        ] });
+        let api = OpenApi::parse(one("GET /", &parameters)).expect("a description").server(&recorder.url);
+        // the program says whose data are found
+        let fixed = mcp_runtime::server!().add(api).transform(|item| item.fix("tenant", "own"));
+        let server = TestServer::new(fixed).expect("a server");
+        server
+            .call("call", json!({ "filter": { "tenant": "other" } }))
+            .await
+            .expect_failure("`filter.tenant` is a parameter of its own");
+        server.call("call", json!({ "filter": { "k": "v" } })).await.expect_ok();
+        let arrived = recorder.last();
+        assert!(
+            arrived.target == format!("/{sent}") || arrived.header("cookie") == Some(sent),
+            "{arrived:?}"
+        );
+    }
+    assert_eq!(recorder.count(), 2);
+}
+
+#[tokio::test]
 async fn a_redirect_is_not_followed() {
     let other = Recorder::start().await;
-    let location = format!("{}/secret", other.url);
-    let recorder = Recorder::answering(move || {
-        Response::builder()
-            .status(302)
-            .header("location", &location)
-            .body(Body::from("moved"))
-            .expect("a response")
-    });
-    let recorder = recorder.await;
-    let reply = recorder.serve(&one("GET /", &json!({}))).call("call", json!({})).await;
-    reply.expect_failure("the API answered 302 Found, and redirects are not followed");
-    assert!(!reply.value().to_string().contains("secret"), "{reply:?}");
-    assert_eq!((recorder.count(), other.count()), (1, 0));
+    for (status, location) in [
+        (301, format!("{}/secret", other.url)),
+        (302, "http://169.254.169.254/secret".to_owned()),
+        (303, "/secret".to_owned()),
+        (307, "//evil.example/secret".to_owned()),
+        (308, "file:///secret".to_owned()),
+    ] {
+        let answer = move || {
+            let response = Response::builder().status(status).header("location", &location);
+            response.body(Body::from("moved to /secret")).expect("a response")
+        };
+        let recorder = Recorder::answering(answer).await;
+        let reply = recorder.serve(&one("GET /", &json!({}))).call("call", json!({})).await;
+        reply.expect_failure(&format!("the API answered {status} "));
+        reply.expect_failure(", and redirects are not followed");
+        assert!(!reply.value().to_string().contains("secret"), "{reply:?}");
+        assert_eq!((recorder.count(), other.count()), (1, 0));
+    }
 }
 
 #[tokio::test]
@@ -137,7 +179,8 @@ async fn the_servers_of_a_description_are_not_used() {
     let (recorder, other) = (Recorder::start().await, Recorder::start().await);
     let mut description: Value =
         serde_json::from_str(&one("GET /x", &json!({ "servers": [{ "url": other.url }] }))).expect("JSON");
-    description["servers"] = json!([{ "url": format!("{}/v9", other.url) }]);
+    description["servers"] =
+        json!([{ "url": format!("{}/v9", other.url) }, { "url": "//evil.example" }, { "url": "../v8" }]);
     let server = recorder.serve(&description.to_string());
     server.call("call", json!({})).await.expect_ok();
     assert_eq!((recorder.last().target.as_str(), other.count()), ("/x", 0));
@@ -185,7 +228,7 @@ fn what_a_description_says_is_escaped_in_errors() {
     let operation = json!({ "tags": ["\u{1b}]0;x\u{7}\u{202e}"], "parameters": [{ "name": "\u{1b}[2J", "in": "\u{1b}[31m" }] });
     let api =
         || OpenApi::parse(one("GET /", &operation)).expect("a description").server("http://127.0.0.1:1");
-    let unknown = mcp_runtime_openapi::Route::tag("\u{1b}[1m");
+    let unknown = Route::tag("\u{1b}[1m");
     for api in [api(), api().include(unknown)] {
         let error = mcp_runtime::server!().add(api).build().expect_err("an error").to_string();
         let is_obeyed = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
@@ -209,6 +252,41 @@ fn a_server_is_a_url_without_credentials() {
     }
 }
 
+#[test]
+fn operations_that_repeat_a_large_part_are_not_a_large_server() {
+    let large = json!({ "p": { "type": "string", "description": "x".repeat(400_000) } });
+    let operation = json!({ "post": { "requestBody": { "$ref": "#/components/requestBodies/Large" } } });
+    let paths: serde_json::Map<String, Value> =
+        (0..100).map(|number| (format!("/p{number}"), operation.clone())).collect();
+    let body =
+        json!({ "content": { "application/json": { "schema": { "type": "object", "properties": large } } } });
+    let description =
+        json!({ "openapi": "3.1.0", "paths": paths, "components": { "requestBodies": { "Large": body } } });
+    let api = OpenApi::parse(description.to_string()).expect("a description").server("http://127.0.0.1:1");
+    let error = mcp_runtime::server!().add(api.allow_all()).build().expect_err("too large").to_string();
+    assert!(error.contains("bytes of schemas"), "{error}");
+}
+
+#[tokio::test]
+async fn an_operation_has_no_more_arguments_than_a_model_could_give() {
+    let members = |count: usize| -> serde_json::Map<String, Value> {
+        (0..count).map(|number| (format!("p{number}"), json!({ "type": "string" }))).collect()
+    };
+    let arguments = async |count: usize| {
+        let schema = json!({ "type": "object", "properties": members(count) });
+        let body = json!({ "requestBody": { "content": { "application/json": { "schema": schema } } } });
+        let api = OpenApi::parse(one("POST /", &body)).expect("a description").server("http://127.0.0.1:1");
+        let tools = serve(api).list_tools().await;
+        tools[0]["inputSchema"]["properties"].as_object().expect("arguments").len()
+    };
+    assert_eq!((arguments(1000).await, arguments(20_000).await), (1000, 1));
+    let parameters: Vec<_> =
+        (0..1001).map(|number| json!({ "name": format!("p{number}"), "in": "query" })).collect();
+    let api = OpenApi::parse(one("GET /", &json!({ "parameters": parameters }))).expect("a description");
+    let error = mcp_runtime::server!().add(api.server("http://127.0.0.1:1")).build().expect_err("too many");
+    assert!(error.to_string().contains("more than 1000 parameters"), "{error}");
+}
+
 #[tokio::test]
 async fn time_size_and_number_of_requests_are_limited() {
     let recorder = Recorder::answering(|| response(200, "text/plain", "x".repeat(2000))).await;
@@ -223,6 +301,44 @@ async fn time_size_and_number_of_requests_are_limited() {
     server.call("call", json!({})).await.expect_failure("the API did not answer within 200ms");
     drop(silent);
     server.call("call", json!({})).await.expect_failure("the API cannot be reached");
+}
+
+#[tokio::test]
+async fn a_response_that_does_not_end_or_is_deep_ends_its_call_only() {
+    // the head, and the beginning of a body
+    let endless = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", endless.local_addr().expect("an address"));
+    let answer = tokio::spawn(async move {
+        let (mut connection, _) = endless.accept().await.expect("a connection");
+        connection.read_u8().await.expect("a request");
+        let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{";
+        connection.write_all(head).await.expect("written");
+        connection
+    });
+    let api = |url: &str| OpenApi::parse(one("GET /", &json!({}))).expect("a description").server(url);
+    let server = serve(api(&url).timeout(Duration::from_millis(200)));
+    server.call("call", json!({})).await.expect_failure("the API did not answer within 200ms");
+    drop(answer.await);
+    for body in ["[".repeat(500_000), format!("{}{}", "[".repeat(400_000), "]".repeat(400_000))] {
+        let is_whole = body.ends_with(']');
+        let recorder = Recorder::answering(move || response(200, "application/json", body.clone())).await;
+        let schema =
+            json!({ "200": { "content": { "application/json": { "schema": { "type": "array" } } } } });
+        for members in [json!({}), json!({ "responses": schema })] {
+            let reply = recorder.serve(&one("GET /", &members)).call("call", json!({})).await;
+            assert!(reply.is_error() || is_whole, "{is_whole} {members}");
+        }
+    }
+}
+
+#[test]
+fn methods_that_say_nothing_to_a_model_are_left_out() {
+    for method in ["HEAD", "OPTIONS", "TRACE", "CONNECT", "x-get", "query"] {
+        let api = OpenApi::parse(one(&format!("{method} /"), &json!({}))).expect("a description");
+        let api = api.server("http://127.0.0.1:1").include(Route::path("/"));
+        let error = mcp_runtime::server!().add(api).build().expect_err(method).to_string();
+        assert!(error.contains("matches no operation"), "{method}: {error}");
+    }
 }
 
 #[tokio::test]

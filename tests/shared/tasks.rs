@@ -208,7 +208,7 @@ async fn report(dir: String, ctx: &Context) -> &'static str {
 #[mcp_tool(task)]
 async fn ask_much(dir: String, ctx: &Context) -> Result<String, ToolError> {
     let _noted = Noted::new(&dir);
-    let answered: Name = ctx.elicit("long", "Why? ".repeat(7_000_000)).await?;
+    let answered: Name = ctx.elicit("long", "Why? ".repeat(20_000)).await?;
     Ok(answered.name)
 }
 
@@ -519,8 +519,9 @@ async fn a_replica_that_was_cut_off_until_its_task_had_expired_ends_it() {
 
 #[tokio::test]
 async fn a_task_whose_question_has_no_room_in_the_store_fails_and_says_so() {
-    // of 64 MiB for all clients one has half
-    let one = HttpServer::start(builder(Memory::default())).await;
+    let store = BreakableStore::default();
+    store.set_largest(50_000);
+    let one = HttpServer::start(builder(store)).await;
     let files = Files::new();
     let id = start(one.address, "ask_much", &files).await;
     let failed = until(one.address, &id, "failed").await;

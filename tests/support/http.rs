@@ -255,7 +255,7 @@ impl HttpConnection {
     async fn take_until(&mut self, end: &[u8]) -> Vec<u8> {
         loop {
             if let Some(at) = self.buffer.windows(end.len()).position(|w| w == end) {
-                return self.buffer.drain(..at + end.len()).collect();
+                return self.split(at + end.len());
             }
             assert!(self.more().await, "closed early: {:?}", String::from_utf8_lossy(&self.buffer));
         }
@@ -265,7 +265,13 @@ impl HttpConnection {
         while self.buffer.len() < size {
             assert!(self.more().await, "closed early");
         }
-        self.buffer.drain(..size).collect()
+        self.split(size)
+    }
+
+    /// The first bytes of what has been read, copied as a whole: a large body takes long byte by byte.
+    fn split(&mut self, size: usize) -> Vec<u8> {
+        let rest = self.buffer.split_off(size);
+        std::mem::replace(&mut self.buffer, rest)
     }
 
     /// The status and headers of the next response.

@@ -1,7 +1,7 @@
 //! A store that replicas share, and that can be out of order or silent.
 
 use std::sync::{
-    Arc, Mutex,
+    Arc, Mutex, OnceLock,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
@@ -20,6 +20,7 @@ pub struct BreakableStore {
     broken: Arc<AtomicBool>,
     silent: Arc<AtomicBool>,
     operations: Arc<AtomicUsize>,
+    largest: Arc<OnceLock<usize>>,
     held: Arc<Mutex<Option<HeldAnswer>>>,
 }
 
@@ -52,6 +53,9 @@ impl BreakableStore {
     }
 
     async fn put_unless_held(&self, table: &Table, key: &str, write: Write<'_>) -> Result<Written, Failure> {
+        if self.largest.get().is_some_and(|largest| write.bytes.len() > *largest) {
+            return Ok(Written::Full);
+        }
         let written = self.memory.put(table, key, write).await;
         let is_held = |held: &mut HeldAnswer| table.name().ends_with(&held.table);
         let held = self.held.lock().expect("no panic").take_if(is_held);
@@ -61,6 +65,15 @@ impl BreakableStore {
             let _released = held.released.await;
         }
         written
+    }
+
+    /// From now on a value of more bytes does not fit.
+    ///
+    /// # Panics
+    ///
+    /// If it was called before.
+    pub fn set_largest(&self, bytes: usize) {
+        self.largest.set(bytes).expect("one limit");
     }
 
     /// From now on every operation fails, or none does.

@@ -136,13 +136,11 @@ async fn a_slow_sender_holds_its_own_places_only() {
 #[tokio::test]
 async fn bytes_of_unfinished_bodies_are_limited_for_each_client() {
     // of 128 MiB for all clients she has half
-    let served = HttpServer::start(behind_a_proxy().http(|http| http.max_body(48 << 20))).await;
+    let served = HttpServer::start(behind_a_proxy().http(|http| http.max_body(34 << 20))).await;
     let at = served.address;
-    let large = |client: &str| {
-        let text = "x".repeat(40 << 20);
-        let params = json!({ "name": "here", "arguments": {}, "_meta": { "note": text } });
-        HttpRequest::modern(1, "tools/call", params).header("x-client", client)
-    };
+    let params = json!({ "name": "here", "arguments": {}, "_meta": { "note": "x".repeat(33 << 20) } });
+    let large = HttpRequest::modern(1, "tools/call", params);
+    let large = |client: &str| large.clone().header("x-client", client);
     let mut first = HttpConnection::open(at).await;
     let bytes = large(ADA).bytes();
     let (last, most) = bytes.split_last().expect("a request");

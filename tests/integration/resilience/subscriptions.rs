@@ -31,28 +31,7 @@ fn listen_to(client: &str, uris: &[String]) -> HttpRequest {
 }
 
 #[tokio::test]
-async fn a_client_that_listens_to_long_uris_keeps_its_share_of_memory_and_no_more() {
-    let server = HttpServer::start(notes()).await;
-    let uris: Vec<_> = (0..480).map(|n| uri(n, LONGEST)).collect();
-    let mut open = Vec::new();
-    let refused = loop {
-        match EventStream::open(&listen_to(ADA, &uris), server.address).await {
-            Ok(stream) => open.push(stream),
-            Err(refused) => break refused,
-        }
-        assert!(open.len() <= 4, "of 32 MiB for all clients she has half");
-    };
-    assert_eq!((open.len(), refused.status, refused.header("retry-after")), (4, 503, Some("1")));
-    let message = refused.json()["error"]["message"].to_string();
-    assert!(message.contains("have too many bytes, of 33554432 for all clients"), "{message}");
-    assert!(EventStream::open(&listen_to(BOB, &uris), server.address).await.is_ok());
-    assert!(EventStream::open(&listen_to(ADA, &uris[..1]), server.address).await.is_ok());
-    open.pop();
-    within(async { while EventStream::open(&listen_to(ADA, &uris), server.address).await.is_err() {} }).await;
-}
-
-#[tokio::test]
-async fn both_eras_share_one_budget_of_subscribed_bytes() {
+async fn a_client_that_subscribes_to_long_uris_in_both_eras_keeps_its_share_of_memory_and_no_more() {
     let server = HttpServer::start(notes()).await;
     let session = async |client: &str| {
         HttpRequest::initialize("2025-11-25").header("x-client", client).send(server.address).await.session()
@@ -63,19 +42,30 @@ async fn both_eras_share_one_budget_of_subscribed_bytes() {
         let request = HttpRequest::legacy(session, n, "resources/subscribe", &params);
         request.header("x-client", client).send(server.address).await.json()
     };
+    let open = async |request: &HttpRequest| EventStream::open(request, server.address).await;
     // of 32 MiB for all clients she has half, and a URI counts with 128 bytes more than it has
     let uris: Vec<_> = (0..403).map(|n| uri(n, LONGEST)).collect();
+    let listen = listen_to(ADA, &uris);
     let mut listening = Vec::new();
     for _ in 0..5 {
-        listening.push(EventStream::open(&listen_to(ADA, &uris), server.address).await.expect("room"));
+        listening.push(open(&listen).await.expect("room"));
     }
+    assert!(open(&listen_to(ADA, &uris[..1])).await.is_ok());
     assert!(subscribe(ADA, &hers, 3).await["result"].is_object());
-    let refused = subscribe(ADA, &hers, 4).await;
-    assert_eq!(refused["error"]["code"], -32603);
-    let message = refused["error"]["message"].to_string();
-    assert!(message.contains("have too many bytes, of 33554432 for all clients"), "{message}");
+    let legacy = subscribe(ADA, &hers, 4).await;
+    let more = listen_to(ADA, &uris[..9]);
+    let refused = open(&more).await.err().expect("no room");
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+    for refused in [legacy, refused.json()] {
+        assert_eq!(refused["error"]["code"], -32603);
+        let message = refused["error"]["message"].to_string();
+        assert!(message.contains("have too many bytes, of 33554432 for all clients"), "{message}");
+    }
     assert!(subscribe(BOB, &his, 4).await["result"].is_object());
-    drop(listening);
+    assert!(open(&listen_to(BOB, &uris)).await.is_ok());
+    // until the server has noticed that one is closed
+    listening.pop();
+    within(async { while open(&more).await.is_err() {} }).await;
     within(async { while subscribe(ADA, &hers, 5).await["result"].is_null() {} }).await;
 }
 

@@ -263,9 +263,18 @@ async fn a_plain_function_that_holds_up_its_client_is_reported_once() {
         let tools = mcp_runtime::server!().tool::<sleeps>().tool::<sleeps_elsewhere>();
         tools.tool::<sleeps_politely>().prompt::<sleeps_too>()
     };
+    // a busy machine may hold up the short call: then it says nothing, and another one is made
+    loop {
+        let server = serve(builder());
+        let started = std::time::Instant::now();
+        let _ = server.call("sleeps", json!({ "ms": 5 })).await;
+        if started.elapsed() < Duration::from_millis(500) {
+            assert!(log.with("add `blocking`").is_empty());
+            break;
+        }
+    }
+    let log = ThreadLog::capture();
     let server = serve(builder());
-    let _ = server.call("sleeps", json!({ "ms": 5 })).await;
-    assert!(log.with("add `blocking`").is_empty());
     for _ in 0..2 {
         for tool in ["sleeps", "sleeps_elsewhere", "sleeps_politely"] {
             let _ = server.call(tool, json!({ "ms": 501 })).await;

@@ -15,8 +15,8 @@ from mcp.shared.exceptions import MCPDeprecationWarning
 import connection
 from connection import hear_another, plain, run
 
-# a step may build a program
-connection.STEP_SECONDS = 300
+# a step may build a few lines, and wait for other builds in the same folder
+connection.STEP_SECONDS = 900
 connection.ALL_SECONDS = 1800
 TOOLS = "notifications/tools/list_changed"
 UPDATED = "notifications/resources/updated"

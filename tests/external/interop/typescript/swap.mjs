@@ -8,8 +8,8 @@ import { copyFileSync, renameSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { STEP, run } from './connection.mjs';
 
-// a step may build a program
-STEP.timeout = 300_000;
+// a step may build a few lines, and wait for other builds in the same folder
+STEP.timeout = 900_000;
 
 const TOOLS = 'notifications/tools/list_changed';
 const UPDATED = 'notifications/resources/updated';

@@ -367,7 +367,7 @@ fn note_added(#[mcp(payload)] note: &Note, word: String) -> bool {
 
 #[tokio::test]
 async fn events_of_a_server_of_this_crate_come_over_every_transport() {
-    for way in super::WAYS {
+    for way in super::Transport::ALL {
         let builder = mcp_runtime::server!().add(mcp_runtime::event::of::<note_added>());
         let server = builder.build().expect("a server");
         let connected = super::connect(&server, way, Client::builder()).await.expect("a client");
@@ -409,7 +409,7 @@ fn note_short(
 #[tokio::test]
 async fn typed_subscriptions_get_values_of_the_type_that_the_event_delivers() {
     use mcp_runtime::event;
-    for way in super::WAYS {
+    for way in super::Transport::ALL {
         let builder = mcp_runtime::server!().add(event::of::<note_added>()).add(event::of::<note_short>());
         let server = builder.build().expect("a server");
         let connected = super::connect(&server, way, Client::builder()).await.expect("a client");

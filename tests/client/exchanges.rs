@@ -15,7 +15,7 @@ use mcp_runtime::{
 use mcp_tests::support::{Act, Peer, SUBSCRIPTION, initialized, notification};
 use serde_json::{Value, json};
 
-use super::{WAYS, Way, connect, pinned, played, until, within};
+use super::{Transport, connect, pinned, played, until, within};
 
 #[mcp_type]
 #[derive(Debug)]
@@ -44,7 +44,7 @@ async fn answers_that_do_not_fit_the_form_are_not_sent() {
                 let given = given.clone();
                 async move { ElicitAnswer::Accept(given) }
             });
-            let connected = connect(&server, Way::Streams, builder).await.unwrap();
+            let connected = connect(&server, Transport::Stdio, builder).await.unwrap();
             let called = within(connected.client.call("survey", json!({})).into_future()).await;
             let error = match called {
                 Ok(result) => result.ok().unwrap_err(),
@@ -82,7 +82,7 @@ fn asked() -> ClientBuilder {
 #[tokio::test]
 async fn the_servers_requests_are_answered_in_both_eras() {
     let server = mcp_runtime::server!().tool::<survey>().build().unwrap();
-    for way in WAYS {
+    for way in Transport::ALL {
         for revision in [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28] {
             let connected = connect(&server, way, asked().revision(revision)).await.unwrap();
             let result = within(connected.client.call("survey", json!({})).into_future()).await.unwrap();
@@ -94,7 +94,7 @@ async fn the_servers_requests_are_answered_in_both_eras() {
 #[tokio::test]
 async fn a_client_without_functions_declares_nothing_and_is_not_asked() {
     let server = mcp_runtime::server!().tool::<survey>().build().unwrap();
-    for way in WAYS {
+    for way in Transport::ALL {
         for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
             let connected = connect(&server, way, Client::builder().revision(revision)).await.unwrap();
             let failed = match within(connected.client.call("survey", json!({})).into_future()).await {
@@ -187,7 +187,7 @@ async fn functions_that_panic_end_neither_the_connection_nor_what_waits_for_them
         .tool::<chatter>()
         .build()
         .unwrap();
-    for way in WAYS {
+    for way in Transport::ALL {
         for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
             let builder = Client::builder()
                 .on_elicit(|_| async { panic!("of the test: a form") })
@@ -255,7 +255,7 @@ async fn visit(ctx: &Context) -> Result<&'static str, ToolError> {
 #[tokio::test]
 async fn urls_are_shown_to_the_user() {
     let server = mcp_runtime::server!().tool::<visit>().build().unwrap();
-    for way in WAYS {
+    for way in Transport::ALL {
         for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
             for (answer, text) in
                 [(ElicitAnswer::Accept(Value::Null), "paid"), (ElicitAnswer::Decline, "not paid")]
@@ -288,7 +288,7 @@ async fn log_messages_arrive_from_the_level_that_was_set() {
         .tool::<chatter>()
         .build()
         .unwrap();
-    for way in WAYS {
+    for way in Transport::ALL {
         for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
             let seen = Arc::new(Mutex::new(Vec::new()));
             let kept = seen.clone();
@@ -325,7 +325,7 @@ fn tasks() -> ServerBuilder {
 #[tokio::test]
 async fn calls_that_become_tasks_are_driven_to_their_end() {
     let server = tasks().build().unwrap();
-    for way in WAYS {
+    for way in Transport::ALL {
         let connected = connect(&server, way, asked()).await.unwrap();
         let client = &connected.client;
         let result = within(client.call("errand", json!({ "fails": false })).into_future()).await.unwrap();
@@ -342,7 +342,7 @@ async fn calls_that_become_tasks_are_driven_to_their_end() {
 #[tokio::test]
 async fn a_task_is_cancelled_when_it_is_dropped_and_not_when_it_is_detached() {
     let server = tasks().build().unwrap();
-    for way in WAYS {
+    for way in Transport::ALL {
         let connected = connect(&server, way, asked()).await.unwrap();
         let client = &connected.client;
         let status = |id: String| {
@@ -383,7 +383,7 @@ fn watched() -> (Server, ServerHandle) {
 
 #[tokio::test]
 async fn changes_reach_those_who_subscribed_and_make_lists_stale() {
-    for way in WAYS {
+    for way in Transport::ALL {
         for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
             let (server, handle) = watched();
             let seen = Arc::new(Mutex::new(Vec::new()));
@@ -436,7 +436,7 @@ async fn the_orderly_end_of_subscriptions_is_told_apart_from_a_loss() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let kept = seen.clone();
     let builder = Client::builder().on_change(move |event| kept.lock().unwrap().push(event));
-    let connected = connect(&server, Way::Streams, builder).await.unwrap();
+    let connected = connect(&server, Transport::Stdio, builder).await.unwrap();
     let _subscription = within(connected.client.subscribe("note://one", |_| {})).await.unwrap();
     handle.end_subscriptions();
     until(|| seen.lock().unwrap().contains(&ChangeEvent::Ended)).await;
@@ -454,7 +454,7 @@ async fn a_program_declares_extensions_of_its_own_on_both_sides_where_the_revisi
     let server = mcp_runtime::server!().tool::<extensions>().extension("com.example/prices", prices.clone());
     let server = server.build().unwrap();
     for revision in Revision::ALL {
-        for way in WAYS {
+        for way in Transport::ALL {
             let builder =
                 Client::builder().revision(*revision).extension("com.example/prices", prices.clone());
             let client = connect(&server, way, builder).await.unwrap().client;
@@ -487,7 +487,7 @@ async fn arguments_are_whatever_serializes_to_an_object() {
         message: &'a str,
     }
     let server = super::builder().build().unwrap();
-    let client = connect(&server, Way::InProcess, Client::builder()).await.unwrap().client;
+    let client = connect(&server, Transport::Memory, Client::builder()).await.unwrap().client;
     let map = std::collections::HashMap::from([("message", "tea")]);
     assert_eq!(client.call("echo", Words { message: "tea" }).await.unwrap().text(), "tea");
     assert_eq!(client.call("echo", &map).await.unwrap().text(), "tea");
@@ -510,7 +510,7 @@ async fn arguments_are_whatever_serializes_to_an_object() {
 
 #[tokio::test]
 async fn closing_the_own_client_is_the_end_of_subscriptions_and_no_loss() {
-    for way in WAYS {
+    for way in Transport::ALL {
         let (server, _handle) = watched();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let kept = seen.clone();

@@ -31,7 +31,7 @@ use mcp_runtime::{
     client::{Client, ClientBuilder, Error},
     prelude::*,
 };
-use mcp_tests::support::{Act, HttpServer, PATIENCE, play, until, with_handshake, within};
+use mcp_tests::support::{Act, HttpServer, PATIENCE, Transport, play, until, with_handshake, within};
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -125,27 +125,17 @@ fn builder() -> ServerBuilder {
         .prompt::<greet>()
 }
 
-/// How a client reaches a server.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Way {
-    InProcess,
-    Streams,
-    Http,
-}
-
-const WAYS: [Way; 3] = [Way::InProcess, Way::Streams, Way::Http];
-
 /// A connected client, and what keeps its server running.
 struct Connected {
     client: Client,
     _http: Option<HttpServer>,
 }
 
-async fn connect(server: &Server, way: Way, options: ClientBuilder) -> Result<Connected, Error> {
+async fn connect(server: &Server, way: Transport, options: ClientBuilder) -> Result<Connected, Error> {
     let mut http = None;
     let client = match way {
-        Way::InProcess => within(options.connect(server)).await?,
-        Way::Streams => {
+        Transport::Memory => within(options.connect(server)).await?,
+        Transport::Stdio => {
             let (ours, theirs) = tokio::io::duplex(4096);
             let server = server.clone();
             tokio::spawn(async move {
@@ -154,7 +144,7 @@ async fn connect(server: &Server, way: Way, options: ClientBuilder) -> Result<Co
             });
             within(options.connect(tokio::io::split(ours))).await?
         }
-        Way::Http => {
+        Transport::Http => {
             let served = HttpServer::of(server).await;
             let url = format!("http://{}/mcp", served.address);
             http = Some(served);
@@ -176,9 +166,11 @@ async fn played<A: Into<Act>>(
 }
 
 /// Every transport with every revision, and with the one that is negotiated.
-fn cells() -> impl Iterator<Item = (Way, Option<Revision>)> {
+fn cells() -> impl Iterator<Item = (Transport, Option<Revision>)> {
     let revisions: Vec<_> = std::iter::once(None).chain(Revision::ALL.iter().copied().map(Some)).collect();
-    WAYS.into_iter().flat_map(move |way| revisions.clone().into_iter().map(move |revision| (way, revision)))
+    Transport::ALL
+        .into_iter()
+        .flat_map(move |way| revisions.clone().into_iter().map(move |revision| (way, revision)))
 }
 
 fn pinned(revision: Option<Revision>) -> ClientBuilder {

@@ -11,7 +11,7 @@ use mcp_runtime::{
 use mcp_tests::support::{HttpRequest, HttpServer};
 use serde_json::json;
 
-use super::{WAYS, connect, within};
+use super::{Transport, connect, within};
 
 #[mcp_type]
 #[derive(Debug, Clone, PartialEq)]
@@ -159,7 +159,7 @@ fn server() -> mcp_runtime::Server {
 #[tokio::test]
 async fn the_result_is_the_functions_ok_type_over_every_transport() {
     let server = server();
-    for way in WAYS {
+    for way in Transport::ALL {
         for revision in [Revision::V2024_11_05, Revision::V2025_06_18, Revision::V2026_07_28] {
             let connected = connect(&server, way, Client::builder().revision(revision)).await.unwrap();
             let client = &connected.client;
@@ -235,7 +235,7 @@ async fn a_mounted_tool_is_called_by_its_name() {
 #[tokio::test]
 async fn variables_of_a_resource_are_typed_and_its_contents_read_back() {
     let server = server();
-    for way in WAYS {
+    for way in Transport::ALL {
         for revision in [Revision::V2024_11_05, Revision::V2026_07_28] {
             let connected = connect(&server, way, Client::builder().revision(revision)).await.unwrap();
             let client = &connected.client;
@@ -269,7 +269,7 @@ async fn variables_of_a_resource_are_typed_and_its_contents_read_back() {
 #[tokio::test]
 async fn arguments_of_a_prompt_are_typed_and_sent_as_text() {
     let server = server();
-    for way in WAYS {
+    for way in Transport::ALL {
         let connected = connect(&server, way, Client::builder()).await.unwrap();
         let client = &connected.client;
         let tags = Some(vec!["a, b".to_owned()]);
@@ -326,7 +326,7 @@ async fn methods_of_services_have_typed_calls() {
         .state(shelf())
         .build()
         .unwrap();
-    for way in WAYS {
+    for way in Transport::ALL {
         let connected = connect(&server, way, Client::builder()).await.unwrap();
         let client = &connected.client;
         let hits: Vec<Hit> = client.typed::<shop::find>().call(("te".into(), 5)).await.unwrap();

@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::{sync::Semaphore, task::JoinSet};
 
 use super::{call, scripted, text};
-use crate::{Way, connect, pinned, until, within};
+use crate::{Transport, connect, pinned, until, within};
 
 /// How often resources were read, and whether reads may end.
 struct Reads {
@@ -67,9 +67,11 @@ async fn read(client: &Client, uri: &str) -> String {
 
 #[tokio::test]
 async fn a_hundred_readers_of_one_uri_make_one_request() {
-    for (way, uri) in
-        [(Way::InProcess, "count://fleeting"), (Way::Http, "count://fleeting"), (Way::Http, "count://kept")]
-    {
+    for (way, uri) in [
+        (Transport::Memory, "count://fleeting"),
+        (Transport::Http, "count://fleeting"),
+        (Transport::Http, "count://kept"),
+    ] {
         let (server, reads) = server(0);
         let connected = connect(&server, way, pinned(None)).await.unwrap();
         let toolset = connected.client.toolset("x");
@@ -95,7 +97,7 @@ async fn a_hundred_readers_of_one_uri_make_one_request() {
 #[tokio::test]
 async fn a_reader_who_gives_up_does_not_fail_the_others() {
     let (server, reads) = server(0);
-    let client = connect(&server, Way::InProcess, pinned(None)).await.unwrap().client;
+    let client = connect(&server, Transport::Memory, pinned(None)).await.unwrap().client;
     let reader = |client: &Client| {
         let client = client.clone();
         tokio::spawn(async move { read(&client, "count://fleeting").await })
@@ -121,7 +123,7 @@ async fn a_reported_change_drops_what_it_names_and_the_next_read_is_fresh() {
         let changes = Arc::new(Mutex::new(0));
         let seen = changes.clone();
         let options = pinned(revision).on_change(move |_| *seen.lock().unwrap() += 1);
-        let client = connect(&server, Way::InProcess, options).await.unwrap().client;
+        let client = connect(&server, Transport::Memory, options).await.unwrap().client;
         let toolset = client.toolset("x");
         let kept = async || text(&toolset, "x.resources_read", json!({ "uri": "count://kept" })).await;
         let public = async || text(&toolset, "x.resources_read", json!({ "uri": "count://public" })).await;
@@ -161,7 +163,7 @@ async fn what_is_private_never_reaches_another_caller() {
         let next = NEXT.fetch_add(1, Ordering::SeqCst);
         headers.insert("traceparent", next.to_string().parse().unwrap());
     });
-    let connected = connect(&server, Way::Http, options).await.unwrap();
+    let connected = connect(&server, Transport::Http, options).await.unwrap();
     let client = &connected.client;
     assert_eq!(
         (read(client, "count://kept").await, read(client, "count://public").await),
@@ -201,7 +203,7 @@ async fn what_has_no_lifetime_is_kept_for_toolsets_for_as_long_as_they_say() {
 async fn a_cache_without_room_keeps_nothing() {
     let (server, reads) = server(100);
     let options = pinned(None).read_cache(0, 0);
-    let client = connect(&server, Way::InProcess, options).await.unwrap().client;
+    let client = connect(&server, Transport::Memory, options).await.unwrap().client;
     for number in 1..4 {
         assert_eq!(read(&client, "count://kept").await, number.to_string());
     }

@@ -16,7 +16,7 @@ use tracing::{
 use tracing_subscriber::{Layer, layer, prelude::*};
 
 use super::{call, text};
-use crate::{Way, builder, connect, pinned, within};
+use crate::{Transport, builder, connect, pinned, within};
 
 type Fields = BTreeMap<String, String>;
 
@@ -94,7 +94,7 @@ async fn requests_have_spans_and_reads_counters_without_uris_and_arguments() {
     let _other = tracing::Dispatch::new(tracing_subscriber::registry());
     let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry().with(log.clone()));
     let server = builder().build().unwrap();
-    for way in [Way::InProcess, Way::Http] {
+    for way in [Transport::Memory, Transport::Http] {
         let connected = connect(&server, way, pinned(None)).await.unwrap();
         let toolset = connected.client.toolset("shop").allow_resources(|uri| !uri.contains("hidden"));
         text(&toolset, "shop.echo", json!({ "message": "confidential" })).await;
@@ -111,7 +111,7 @@ async fn requests_have_spans_and_reads_counters_without_uris_and_arguments() {
         );
         assert!(echo.contains_key("jsonrpc.request.id") && !echo.contains_key("error.type"), "{echo:?}");
         match way {
-            Way::Http => assert_fields(
+            Transport::Http => assert_fields(
                 &echo,
                 &[
                     ("network.transport", "tcp"),

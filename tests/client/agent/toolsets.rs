@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
 use super::{call, names, scripted, text};
-use crate::{Way, builder, connect, pinned, within};
+use crate::{Transport, builder, connect, pinned, within};
 
 const SHOP: [&str; 8] = [
     "shop.echo",
@@ -43,7 +43,7 @@ async fn client(server: &Server) -> Client {
 #[tokio::test]
 async fn tools_have_the_namespace_of_their_server_and_so_have_functions_for_its_resources() {
     let server = builder().build().unwrap();
-    for way in [Way::InProcess, Way::Http] {
+    for way in [Transport::Memory, Transport::Http] {
         let connected = connect(&server, way, pinned(None)).await.unwrap();
         let shop = connected.client.toolset("shop");
         assert_eq!(names(&within(shop.tools()).await.unwrap()), SHOP, "{way:?}");

@@ -17,7 +17,9 @@ async fn without_a_handle_events_are_declared_without_changes_of_the_list() {
 async fn a_server_without_events_does_not_know_them() {
     let without = TestServer::new(mcp_runtime::server!()).unwrap();
     assert!(without.capabilities().await.get("events").is_none());
-    without.request("events/list", json!({})).await.expect_code(-32601);
+    for method in ["events/list", "events/poll", "events/stream"] {
+        without.request(method, json!({ "name": "incident.created" })).await.expect_code(-32601);
+    }
 }
 
 #[tokio::test]

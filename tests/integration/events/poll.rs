@@ -24,29 +24,6 @@ async fn a_tool_emits_and_a_function_says_as_what_an_event_is_delivered() {
 }
 
 #[tokio::test]
-async fn a_client_reads_as_many_as_it_asks_for_and_is_told_that_there_are_more() {
-    let (server, handle) = serve();
-    let mut poller = Poller::begin(&server, Transport::Http, "incident.created", json!({})).await;
-    for n in 0..250 {
-        handle.emit::<incident_created>(&incident(&n.to_string(), 1)).await.unwrap();
-    }
-    let polled = poller.poll(json!({ "maxEvents": 3 })).await;
-    assert_eq!(
-        (titles(&polled), &polled["hasMore"]),
-        (vec!["0".into(), "1".into(), "2".into()], &json!(true))
-    );
-    let polled = poller.poll(json!({})).await;
-    assert_eq!((titles(&polled).len(), &polled["hasMore"]), (100, &json!(true)), "no more in one response");
-    let polled = poller.poll(json!({ "maxEvents": 1_000_000 })).await;
-    assert_eq!((titles(&polled).len(), &polled["hasMore"]), (100, &json!(true)));
-    let polled = poller.poll(json!({})).await;
-    assert_eq!(
-        (titles(&polled).len(), &polled["hasMore"], &polled["truncated"]),
-        (47, &json!(false), &json!(false))
-    );
-}
-
-#[tokio::test]
 async fn a_cursor_of_another_server_with_the_same_keys_is_a_gap_and_no_error() {
     let keyed = || builder().stores(|stores| stores.keys([super::state::KEY])).build().unwrap();
     let (one, other) = (keyed(), keyed());

@@ -17,43 +17,6 @@ fn ada() -> Principal {
 }
 
 #[tokio::test]
-async fn a_stream_opens_only_for_valid_arguments_of_an_event_that_is_pushed() {
-    for transport in Transport::ALL {
-        let (server, _handle) = serve();
-        let mut client = connect(&server, transport).await;
-        for (params, code) in [
-            (json!({ "name": BAD, "arguments": { "severity": 9 } }), -32602),
-            (json!({ "name": BAD, "maxAgeMs": -1 }), -32602),
-            (json!({ "name": BAD, "cursor": 7 }), -32602),
-            (json!({}), -32602),
-            (json!({ "name": "absent" }), -32023),
-            (json!({ "name": "reset" }), -32026),
-        ] {
-            let error = client.reply("events/stream", params.clone()).await["error"].clone();
-            assert_eq!(error["code"], code, "{transport:?} {params}: {error}");
-            if params["arguments"].is_object() {
-                let text = error["message"].as_str().unwrap();
-                assert!(text.starts_with("invalid arguments for event `incident.created`:"), "{text}");
-            }
-        }
-        // the refused ones hold nothing
-        client.stream_events(json!({ "name": BAD })).await;
-        emit(&server, "one", 1).await;
-        assert_eq!(next(&mut client, "event").await["eventId"], "one");
-    }
-    assert_eq!(event_modes(builder().build().unwrap()).await, [json!(["poll", "push"]), json!(["poll"])]);
-    let without = TestServer::new(mcp_runtime::server!()).unwrap();
-    without.request("events/stream", json!({ "name": BAD })).await.expect_code(-32601);
-}
-
-/// How the first and the last event of a server are delivered.
-async fn event_modes(server: Server) -> [Value; 2] {
-    let list = TestServer::of(&server).request("events/list", json!({})).await;
-    let events = list.value()["events"].as_array().unwrap();
-    [events[0]["delivery"].clone(), events[events.len() - 1]["delivery"].clone()]
-}
-
-#[tokio::test]
 async fn a_client_that_does_not_read_misses_what_has_gone_and_is_told_so() {
     let server = builder().limits(|limits| limits.events(|events| events.max_kept(2))).build().unwrap();
     let mut client = connect(&server, Transport::Memory).await;
@@ -68,28 +31,6 @@ async fn a_client_that_does_not_read_misses_what_has_gone_and_is_told_so() {
     }
     let poll = json!({ "name": BAD, "cursor": active["cursor"] });
     assert_eq!(ids(&client.reply("events/poll", poll).await), ["c", "d"]);
-}
-
-#[tokio::test]
-async fn a_stream_without_events_has_a_heartbeat_with_its_cursor() {
-    let (server, _handle) = serve();
-    let client = TestServer::of(&server);
-    let mut events = client.events(BAD, json!({ "severity": 1 })).await;
-    emit(&server, "minor", 4).await;
-    tokio::time::pause();
-    assert!(events.try_next().is_none());
-    tokio::time::advance(Duration::from_secs(24)).await;
-    assert!(events.try_next().is_none());
-    for _ in 0..2 {
-        tokio::time::advance(Duration::from_secs(26)).await;
-        let heartbeat = events.try_next().expect("a message");
-        assert_eq!(heartbeat["method"], "notifications/events/heartbeat");
-        let poll =
-            json!({ "name": BAD, "arguments": { "severity": 1 }, "cursor": heartbeat["params"]["cursor"] });
-        let polled = client.request("events/poll", poll).await;
-        assert_eq!((&polled.value()["truncated"], &polled.value()["events"]), (&json!(false), &json!([])));
-        assert!(events.try_next().is_none());
-    }
 }
 
 #[tokio::test]
@@ -147,17 +88,6 @@ async fn a_cancelled_stream_says_nothing_more_and_others_go_on() {
         emit(&server, title, 1).await;
         assert_eq!(next(&mut client, "event").await["eventId"], title);
     }
-}
-
-#[tokio::test]
-async fn streams_are_bounded_and_do_not_count_as_calls() {
-    let server = builder().limits(|limits| limits.max_subscribers(1).max_in_flight(1)).build().unwrap();
-    let mut client = connect(&server, Transport::Stdio).await;
-    client.stream_events(json!({ "name": BAD })).await;
-    let error = client.reply("events/stream", json!({ "name": BAD })).await["error"].clone();
-    assert_eq!((&error["code"], &error["data"]), (&json!(-32025), &json!({ "limit": "subscriptions" })));
-    let opened = client.call("open", json!({ "title": "by a tool", "severity": 1 })).await;
-    assert!(!opened.text().is_empty());
 }
 
 /// Slowly checked.

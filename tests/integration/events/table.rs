@@ -299,16 +299,19 @@ async fn polls_wait(transport: Transport) {
 async fn polls_in_parts(transport: Transport) {
     let (server, _handle) = serve();
     let mut poller = Poller::begin(&server, transport, CREATED, json!({})).await;
-    for title in ["one", "two", "three"] {
-        emit(&server, title, 1).await;
+    for n in 0..250 {
+        emit(&server, &n.to_string(), 1).await;
     }
-    let first = poller.poll(json!({ "maxEvents": 2 })).await;
-    assert_eq!(
-        (titles(&first).len(), &first["hasMore"], &first["nextPollMs"]),
-        (2, &json!(true), &json!(5000))
-    );
-    let rest = poller.poll(json!({})).await;
-    assert_eq!((titles(&rest), &rest["hasMore"]), (vec!["three".to_owned()], &json!(false)));
+    let first = poller.poll(json!({ "maxEvents": 3 })).await;
+    assert_eq!((ids(&first), &first["hasMore"]), (vec!["0", "1", "2"], &json!(true)));
+    assert_eq!(first["nextPollMs"], 5000);
+    // no more than a hundred in one response
+    for (more, count, has_more) in
+        [(json!({}), 100, true), (json!({ "maxEvents": 1_000_000 }), 100, true), (json!({}), 47, false)]
+    {
+        let polled = poller.poll(more).await;
+        assert_eq!((ids(&polled).len(), &polled["hasMore"]), (count, &json!(has_more)));
+    }
 }
 
 async fn polls_tell_of_gaps(transport: Transport) {
@@ -425,28 +428,38 @@ async fn streams_continue(transport: Transport) {
 async fn streams_have_heartbeats(transport: Transport) {
     let (server, _handle) = serve();
     let client = connect(&server, transport).await;
-    let silent = async || {
+    let silent = async |seconds| {
         tokio::time::pause();
-        tokio::time::advance(Duration::from_secs(26)).await;
+        tokio::time::advance(Duration::from_secs(seconds)).await;
         tokio::time::resume();
     };
+    let poll = async |heartbeat: &Value| {
+        let poll = json!({ "name": CREATED, "arguments": { "severity": 1 }, "cursor": heartbeat["cursor"] });
+        connect(&server, transport).await.reply("events/poll", poll).await
+    };
     let heartbeat = if transport == Transport::Memory {
-        let mut events = client.memory().events(CREATED, json!({})).await;
+        let mut events = client.memory().events(CREATED, json!({ "severity": 1 })).await;
+        emit(&server, "minor", 4).await;
         assert_eq!(events.try_next(), None);
-        silent().await;
-        let message = events.next().await;
-        assert_eq!(message["method"], "notifications/events/heartbeat");
-        message["params"].clone()
+        silent(24).await;
+        assert_eq!(events.try_next(), None);
+        let mut last = Value::Null;
+        for _ in 0..2 {
+            silent(26).await;
+            last = events.try_next().expect("a message");
+            assert_eq!(last["method"], "notifications/events/heartbeat");
+            assert_eq!(ids(&poll(&last["params"]).await), [""; 0]);
+            assert_eq!(events.try_next(), None);
+        }
+        last["params"].clone()
     } else {
         let mut client = client;
-        client.stream_events(json!({ "name": CREATED })).await;
-        silent().await;
+        client.stream_events(json!({ "name": CREATED, "arguments": { "severity": 1 } })).await;
+        silent(26).await;
         next(&mut client, "heartbeat").await
     };
     emit(&server, "one", 1).await;
-    let poll = json!({ "name": CREATED, "cursor": heartbeat["cursor"] });
-    let polled = connect(&server, transport).await.reply("events/poll", poll).await;
-    assert_eq!((titles(&polled), &polled["truncated"]), (vec!["one".to_owned()], &json!(false)));
+    assert_eq!(ids(&poll(&heartbeat).await), ["one"]);
 }
 
 async fn streams_tell_of_errors(transport: Transport) {
@@ -505,18 +518,32 @@ async fn streams_end_with_the_server(transport: Transport) {
 }
 
 async fn streams_are_refused(transport: Transport) {
-    let server = builder().limits(|limits| limits.max_subscribers(1)).build().expect("a server");
+    let limits = builder().limits(|limits| limits.max_subscribers(1).max_in_flight(1));
+    let server = limits.build().expect("a server");
     let mut client = connect(&server, transport).await;
-    let unknown = error(&mut client, "events/stream", json!({ "name": "incident.craeted" })).await;
-    assert_error(&unknown, -32023, &json!({ "kind": "event" }));
-    let polled = error(&mut client, "events/stream", json!({ "name": "reset" })).await;
-    assert_error(&polled, -32026, &json!({ "feature": "deliveryMode", "value": "push" }));
-    let arguments = json!({ "name": CREATED, "arguments": { "severity": 9 } });
-    assert_eq!(error(&mut client, "events/stream", arguments).await["code"], -32602);
+    for (params, code, data) in [
+        (json!({ "name": "incident.craeted" }), -32023, json!({ "kind": "event" })),
+        (json!({ "name": "reset" }), -32026, json!({ "feature": "deliveryMode", "value": "push" })),
+        (json!({ "name": CREATED, "arguments": { "severity": 9 } }), -32602, Value::Null),
+        (json!({ "name": CREATED, "maxAgeMs": -1 }), -32602, Value::Null),
+        (json!({ "name": CREATED, "cursor": 7 }), -32602, Value::Null),
+        (json!({}), -32602, Value::Null),
+    ] {
+        let refused = error(&mut client, "events/stream", params.clone()).await;
+        assert_error(&refused, code, &data);
+        if params["arguments"].is_object() {
+            let text = refused["message"].as_str().expect("a text");
+            assert!(text.starts_with("invalid arguments for event `incident.created`:"), "{text}");
+        }
+    }
+    // the refused ones hold nothing
     client.stream_events(json!({ "name": CREATED })).await;
     let mut other = connect(&server, transport).await;
     let full = error(&mut other, "events/stream", json!({ "name": CREATED })).await;
     assert_error(&full, -32025, &json!({ "limit": "subscriptions" }));
+    // streams are not calls
+    let opened = client.call("open", json!({ "title": "by a tool", "severity": 1 })).await;
+    assert!(!opened.text().is_empty());
 }
 
 /// The params of `events/subscribe`.

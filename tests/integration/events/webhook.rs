@@ -119,12 +119,21 @@ pub(super) struct Running {
     pub(super) handle: ServerHandle,
 }
 
-/// A server whose callers say who they are, and for how many milliseconds if that ends.
-pub(super) async fn running() -> Running {
+/// A server of notes whose webhooks may be on this machine, with more limits.
+fn limited(limits: fn(event::EventLimits) -> event::EventLimits) -> ServerBuilder {
     let builder = Server::builder("notes", "1").add(event::of::<note_added>());
-    start(builder.limits(|limits| limits.events(|events| events.webhooks_on_loopback()))).await
+    builder.limits(|all| all.events(|events| limits(events.webhooks_on_loopback())))
 }
 
+fn notes() -> ServerBuilder {
+    limited(|limits| limits)
+}
+
+pub(super) async fn running() -> Running {
+    start(notes()).await
+}
+
+/// A server whose callers say who they are, and for how many milliseconds if that ends.
 pub(super) async fn start(builder: ServerBuilder) -> Running {
     let builder = builder.http(|http| {
         http.caller(|parts| {
@@ -225,9 +234,7 @@ async fn an_endpoint_that_repeats_the_challenge_gets_the_events_of_its_subscript
 #[tokio::test]
 async fn the_audit_log_names_the_event_and_the_arguments_of_a_subscription_by_webhook() {
     let lines = AuditLines::default();
-    let builder = Server::builder("notes", "1").add(event::of::<note_added>()).audit(lines.sink());
-    let limits = |events: event::EventLimits| events.webhooks_on_loopback();
-    let server = start(builder.limits(|limited| limited.events(limits))).await;
+    let server = start(notes().audit(lines.sink())).await;
     let endpoint = Endpoint::start().await;
     let mut wanted = subscription(&endpoint.url, &secret(1));
     wanted["arguments"] = json!({ "word": "tea" });
@@ -424,10 +431,7 @@ async fn a_new_secret_signs_besides_the_old_one_and_a_lifetime_is_not_longer_tha
 async fn a_principal_that_loses_access_is_told_that_its_subscription_has_ended() {
     let may_see = Arc::new(AtomicBool::new(true));
     let seen = may_see.clone();
-    let builder = Server::builder("notes", "1")
-        .add(event::of::<note_added>())
-        .limits(|limits| limits.events(|events| events.webhooks_on_loopback()))
-        .lists(|lists| lists.visible(move |_, _| seen.load(Ordering::SeqCst)));
+    let builder = notes().lists(|lists| lists.visible(move |_, _| seen.load(Ordering::SeqCst)));
     let (server, endpoint) = (start(builder).await, Endpoint::start().await);
     server.subscribe("ada", &endpoint.url).await;
     may_see.store(false, Ordering::SeqCst);
@@ -443,9 +447,8 @@ async fn a_principal_that_loses_access_is_told_that_its_subscription_has_ended()
 
 #[tokio::test]
 async fn one_principal_has_half_of_the_subscriptions() {
-    let builder = Server::builder("notes", "1").add(event::of::<note_added>());
-    let limits = |events: event::EventLimits| events.webhooks_on_loopback().max_webhooks(4);
-    let (server, endpoint) = (start(builder.limits(|l| l.events(limits))).await, Endpoint::start().await);
+    let server = start(limited(|limits| limits.max_webhooks(4))).await;
+    let endpoint = Endpoint::start().await;
     let subscribe = async |user: &str, word: &str| {
         let mut params = subscription(&endpoint.url, &secret(1));
         params["arguments"]["word"] = word.into();
@@ -541,9 +544,7 @@ async fn endpoints_that_never_answer_or_answer_a_byte_at_a_time_hold_up_no_other
 async fn secrets_of_webhooks_are_in_no_log_span_audit_line_or_reply() {
     let (everything, _subscribed) = PrintedText::of_everything();
     let lines = AuditLines::default();
-    let builder = Server::builder("notes", "1").add(event::of::<note_added>());
-    let builder = builder.audit(lines.sink().values()).telemetry(|telemetry| telemetry.arguments());
-    let builder = builder.limits(|limits| limits.events(|events| events.webhooks_on_loopback()));
+    let builder = notes().audit(lines.sink().values()).telemetry(|telemetry| telemetry.arguments());
     let (server, endpoint) = (start(builder).await, Endpoint::start().await);
     endpoint.statuses.lock().unwrap().extend([500, 410]);
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -623,11 +624,9 @@ async fn an_endpoint_is_told_when_the_authentication_of_its_principal_expires() 
 }
 
 /// A server with a shared store, whose callers have API keys.
-async fn with_keys(store: &BreakableStore, keys: ApiKeys) -> Running {
-    let builder = Server::builder("notes", "1").add(event::of::<note_added>()).auth(keys);
-    let builder = builder.limits(|limits| limits.events(|events| events.webhooks_on_loopback()));
-    let builder = builder.stores(|stores| stores.keys([server_key(5)])).shared(store.clone());
-    let server = builder.build().expect("a server");
+async fn with_keys(builder: ServerBuilder, store: &BreakableStore, keys: ApiKeys) -> Running {
+    let builder = builder.auth(keys).stores(|stores| stores.keys([server_key(5)]));
+    let server = builder.shared(store.clone()).build().expect("a server");
     Running { handle: server.handle(), http: HttpServer::of(&server).await }
 }
 
@@ -655,13 +654,17 @@ impl Running {
 const HER_KEY: &str = "0123456789abcdef";
 const HIS_KEY: &str = "fedcba9876543210";
 
+fn her_key() -> ApiKeys {
+    ApiKeys::new([(HER_KEY, Principal::new("keys", "ada"))])
+}
+
 #[tokio::test]
 async fn webhooks_of_an_api_key_that_is_removed_end_when_the_keys_are_read_again_or_the_server_is_restarted()
 {
     let store = BreakableStore::default();
     let folder = TestFolder::default();
     let file = folder.write("keys", format!("ada {HER_KEY} notes tenant=acme\nbob {HIS_KEY}"));
-    let server = with_keys(&store, ApiKeys::from_file(&file)).await;
+    let server = with_keys(notes(), &store, ApiKeys::from_file(&file)).await;
     let (hers, his) = (Endpoint::start().await, Endpoint::start().await);
     server.subscribe_with(HER_KEY, &hers.url).await;
     server.subscribe_with(HIS_KEY, &his.url).await;
@@ -673,12 +676,12 @@ async fn webhooks_of_an_api_key_that_is_removed_end_when_the_keys_are_read_again
 
     // one that has both again, and the next one has hers only
     std::fs::write(&file, format!("ada {HER_KEY} notes tenant=acme\nbob {HIS_KEY}")).unwrap();
-    let server = with_keys(&store, ApiKeys::from_file(&file)).await;
+    let server = with_keys(notes(), &store, ApiKeys::from_file(&file)).await;
     let again = Endpoint::start().await;
     server.subscribe_with(HER_KEY, &again.url).await;
     server.stop().await;
     std::fs::write(&file, format!("ada {HER_KEY} notes tenant=acme")).unwrap();
-    let server = with_keys(&store, ApiKeys::from_file(&file)).await;
+    let server = with_keys(notes(), &store, ApiKeys::from_file(&file)).await;
     let error = terminated(&his).await;
     assert_eq!(error["code"], -32024, "{error}");
     // hers is delivered, wherever it begins
@@ -705,7 +708,7 @@ async fn any_replica_ends_the_webhooks_of_a_principal_and_their_endpoints_are_to
         ApiKeys::new([(HER_KEY, principal("ada")), (HIS_KEY, principal("bob"))])
     };
     // the first one delivers
-    let (one, two) = (with_keys(&store, keys()).await, with_keys(&store, keys()).await);
+    let (one, two) = (with_keys(notes(), &store, keys()).await, with_keys(notes(), &store, keys()).await);
     let (hers, his) = (Endpoint::start().await, Endpoint::start().await);
     for path in 0..8 {
         one.subscribe_with(HER_KEY, &format!("{}/{path}", hers.url)).await;
@@ -808,11 +811,9 @@ async fn an_event_that_waits_for_a_slow_endpoint_is_read_once_for_each_subscript
 
 #[tokio::test]
 async fn challenges_are_limited_for_a_principal_at_all_hosts_and_for_all_at_a_host() {
-    let builder = Server::builder("notes", "1").add(event::of::<note_added>());
-    let limits = |events: event::EventLimits| {
-        events.webhooks_on_loopback().webhook_challenges("2/1h").webhook_challenges_per_host("5/1h")
-    };
-    let server = start(builder.limits(|limited| limited.events(limits))).await;
+    let limits: fn(event::EventLimits) -> event::EventLimits =
+        |limits| limits.webhook_challenges("2/1h").webhook_challenges_per_host("5/1h");
+    let server = start(limited(limits)).await;
     let endpoint = Endpoint::start().await;
     let subscribe = async |user: &str, path: &str| {
         let reply = server.subscribe(user, &format!("{}/{user}/{path}", endpoint.url)).await;
@@ -830,17 +831,12 @@ async fn challenges_are_limited_for_a_principal_at_all_hosts_and_for_all_at_a_ho
     assert_eq!(subscribe("eve", "b").await.as_deref(), Some("challenges"), "of all");
     assert_eq!(endpoint.controls().len(), 5);
 
-    let wrong = |limits: fn(event::EventLimits) -> event::EventLimits| {
-        let builder = Server::builder("notes", "1")
-            .add(event::of::<note_added>())
-            .limits(|limited| limited.events(limits));
-        let built = builder.http(|http| http.caller(|_| None)).build();
-        built.expect_err("it is not a rate").to_string()
-    };
-    for error in [
-        wrong(|events| events.webhook_challenges("often")),
-        wrong(|events| events.webhook_challenges_per_host("0/1m")),
+    for wrong in [
+        limited(|limits| limits.webhook_challenges("often")),
+        limited(|limits| limits.webhook_challenges_per_host("0/1m")),
     ] {
+        let error =
+            wrong.http(|http| http.caller(|_| None)).build().expect_err("it is not a rate").to_string();
         assert!(error.contains("is not a rate"), "{error}");
     }
 }
@@ -848,10 +844,9 @@ async fn challenges_are_limited_for_a_principal_at_all_hosts_and_for_all_at_a_ho
 #[tokio::test]
 async fn with_a_store_an_endpoint_that_was_verified_needs_no_challenge_after_a_restart() {
     let store = BreakableStore::default();
-    let keys = || ApiKeys::new([(HER_KEY, Principal::new("keys", "ada"))]);
     let endpoint = Endpoint::start().await;
     for word in ["green", "black"] {
-        let server = with_keys(&store, keys()).await;
+        let server = with_keys(notes(), &store, her_key()).await;
         let mut params = subscription(&endpoint.url, &secret(1));
         params["arguments"]["word"] = word.into();
         let reply = server.request_with(HER_KEY, "events/subscribe", params).await;
@@ -865,14 +860,13 @@ async fn with_a_store_an_endpoint_that_was_verified_needs_no_challenge_after_a_r
 async fn a_server_that_stops_hands_its_webhooks_over_and_no_message_is_lost_or_comes_again_that_was_accepted()
 {
     let store = BreakableStore::default();
-    let keys = || ApiKeys::new([(HER_KEY, Principal::new("keys", "ada"))]);
-    let (one, endpoint) = (with_keys(&store, keys()).await, Endpoint::start().await);
+    let (one, endpoint) = (with_keys(notes(), &store, her_key()).await, Endpoint::start().await);
     let id = one.subscribe_with(HER_KEY, &endpoint.url).await["result"]["id"].clone();
     for event in ["1", "2"] {
         one.emit(event, "tea").await;
     }
     assert!(soon(|| endpoint.events().len() == 2).await);
-    let two = with_keys(&store, keys()).await;
+    let two = with_keys(notes(), &store, her_key()).await;
     let renewed = subscription(&endpoint.url, &secret(2));
     let renewed = two.request_with(HER_KEY, "events/subscribe", renewed).await;
     assert_eq!(renewed["result"]["id"], id, "{renewed}");
@@ -896,15 +890,8 @@ async fn a_server_that_stops_hands_its_webhooks_over_and_no_message_is_lost_or_c
 #[tokio::test]
 async fn a_lifetime_that_the_server_sets_holds_for_subscriptions_without_an_end_too() {
     let store = BreakableStore::default();
-    let keys = ApiKeys::new([(HER_KEY, Principal::new("keys", "ada"))]);
-    let builder = Server::builder("notes", "1").add(event::of::<note_added>()).auth(keys);
-    let limits = |events: event::EventLimits| {
-        events.webhooks_on_loopback().webhook_lifetime(Duration::from_secs(3600))
-    };
-    let builder = builder.limits(|limited| limited.events(limits));
-    let builder = builder.stores(|stores| stores.keys([server_key(5)])).shared(store);
-    let server = builder.build().expect("a server");
-    let server = Running { handle: server.handle(), http: HttpServer::of(&server).await };
+    let builder = limited(|limits| limits.webhook_lifetime(Duration::from_secs(3600)));
+    let server = with_keys(builder, &store, her_key()).await;
     let endpoint = Endpoint::start().await;
     let reply = server.subscribe_with(HER_KEY, &endpoint.url).await;
     let granted: chrono::DateTime<chrono::Utc> =

@@ -45,6 +45,7 @@ pub(crate) mod store;
 pub(crate) mod sync;
 pub(crate) mod text_file;
 pub mod tool;
+pub(crate) mod unix_time;
 pub(crate) mod visible_text;
 #[cfg(any(feature = "client", feature = "contract", feature = "install"))]
 pub(crate) mod whole_file;

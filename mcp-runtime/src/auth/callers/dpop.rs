@@ -22,6 +22,7 @@ use crate::core::{
     connection::{Principal, principal_digest},
     crypto::{KeyRing, Seal},
     store::{ConsumedCall, SingleUse},
+    unix_time::unix_seconds,
 };
 
 /// How old a proof may be.
@@ -70,8 +71,7 @@ impl Nonces {
         if made.is_some_and(|made| made <= now + skew && now < made + self.lifetime) {
             return Ok(());
         }
-        let seconds = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let new = self.seal.seal(&seconds.to_be_bytes(), bound);
+        let new = self.seal.seal(&unix_seconds(now).to_be_bytes(), bound);
         let new = new.map_err(|_| Denied::unavailable("the operating system provides no randomness"))?;
         Err(Denied::because(DeniedReason::NonceNeeded(new), "the proof of possession needs this nonce"))
     }

@@ -50,15 +50,16 @@ pub(super) struct EventCall<R> {
     pub(super) own: R,
 }
 
-impl EventCall<()> {
-    /// Reads what all such requests have.
-    pub(super) fn of(
+impl<R: EventRequest> EventCall<R> {
+    /// Begins a request, whose parameters of its own are `own`.
+    pub(super) fn start(
         server: &Server,
-        request: &Request<'_>,
+        request: Request<'_>,
         entry: &Arc<EventEntry>,
         arguments: &str,
-    ) -> Result<Self, Reply> {
-        Ok(Self {
+        own: R,
+    ) -> Result<Response, Reply> {
+        let call = Self {
             server: server.clone(),
             entry: entry.clone(),
             subscriber: EventSubscriber::of(request.context),
@@ -66,20 +67,11 @@ impl EventCall<()> {
             arguments: arguments.into(),
             cursor: request.cursor()?.map(Into::into),
             max_age: integer(request.params.max_age_ms, "maxAgeMs")?.map(Duration::from_millis),
-            own: (),
-        })
+            own,
+        };
+        Ok(server.call_item(request, call))
     }
 
-    /// Starts the call.
-    pub(super) fn start<R: EventRequest>(self, request: Request<'_>, own: R) -> Response {
-        let Self { server, entry, subscriber, owner, arguments, cursor, max_age, .. } = self;
-        let call =
-            EventCall { server: server.clone(), entry, subscriber, owner, arguments, cursor, max_age, own };
-        server.call_item(request, call)
-    }
-}
-
-impl<R: EventRequest> EventCall<R> {
     async fn run(self) -> Result<Result<R::Result, ProtocolError>, Failure> {
         let given: Arc<str> = self.entry.given(&self.arguments)?.into();
         self.entry.check_arguments(&self.server, &self.subscriber, &given).await?;

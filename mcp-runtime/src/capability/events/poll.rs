@@ -20,6 +20,7 @@ use crate::core::{
     jsonrpc::{Object, ProtocolError, write_array},
     protocol::{ItemList, Revision},
     server::{Entry as _, Server},
+    unix_time::millis,
 };
 
 /// The most events that one poll returns; clients may ask for fewer.
@@ -56,13 +57,12 @@ impl Events {
         let (entry, arguments) = self.wanted(server, &request, Delivery::Poll)?;
         let params = request.params;
         let max_events = integer(params.max_events, "maxEvents")?.unwrap_or(u64::MAX);
-        let call = EventCall::of(server, &request, entry, arguments)?;
         let wait = integer(params.timeout_ms, "timeoutMs")?.map(Duration::from_millis);
         let poll = PollEvents {
             most: usize::try_from(max_events).unwrap_or(usize::MAX).clamp(1, MAX_POLLED),
             wait: wait.map(|wait| wait.min(LONGEST_WAIT)),
         };
-        Ok(call.start(request, poll))
+        EventCall::start(server, request, entry, arguments, poll)
     }
 }
 
@@ -170,7 +170,7 @@ impl WriteResult for PollResult {
             .str("cursor", cursor)
             .value("truncated", &events.truncated)
             .value("hasMore", &events.has_more)
-            .value("nextPollMs", &u64::try_from(next_poll.as_millis()).unwrap_or(u64::MAX));
+            .value("nextPollMs", &millis(*next_poll));
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    hash::{BuildHasher as _, RandomState},
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use tokio::{sync::Notify, time::Instant};
 
 use super::{EventLimits, PayloadFns, payload::AnyValue, shared_log::EventLog};
-use crate::core::{connection::Principal, crypto::random_bytes, sync::Mutex};
+use crate::core::{connection::Principal, sync::Mutex, unix_time::unix_millis};
 
 /// Whom an event is for.
 pub(super) type Recipients = Arc<dyn Fn(&Principal) -> bool + Send + Sync>;
@@ -46,14 +47,13 @@ impl Occurrence {
 
     /// An event that occurred at that time.
     fn at(time: SystemTime, id: String, data: String, recipients: Option<Recipients>) -> Self {
-        let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self {
             id: id.into(),
             timestamp: timestamp(time).into(),
             data: data.into(),
             recipients,
             emitted: Instant::now(),
-            time: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+            time: unix_millis(time),
             decoded: OnceLock::new(),
         }
     }
@@ -170,23 +170,13 @@ impl Kept {
     }
 
     fn position(&self, next: u64) -> ReadPosition {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let time = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-        ReadPosition { ring: self.id, next, time }
+        ReadPosition { ring: self.id, next, time: unix_millis(SystemTime::now()) }
     }
 
     /// Whether a position counts the events of this ring.
     fn has(&self, position: &ReadPosition) -> bool {
         position.ring == self.id
     }
-}
-
-/// The id of a ring: of two with the same, cursors would be mixed up.
-fn random_ring() -> u64 {
-    random_bytes().map(u64::from_le_bytes).unwrap_or_else(|_| {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        u64::try_from(since.as_nanos() & u128::from(u64::MAX)).unwrap_or_default()
-    })
 }
 
 /// The events that were read from a ring.
@@ -203,7 +193,9 @@ pub(super) struct ReadEvents {
 
 impl EventRing {
     fn new(name: &str, limits: EventLimits) -> Self {
-        let kept = Kept { id: random_ring(), events: VecDeque::new(), gone: 0, bytes: 0 };
+        // random: of two rings with the same id, cursors would be mixed up
+        let id = RandomState::new().hash_one(name);
+        let kept = Kept { id, events: VecDeque::new(), gone: 0, bytes: 0 };
         Self {
             name: name.into(),
             limits,

@@ -20,6 +20,7 @@ use crate::core::{
     server::{Error, Result, Server, WeakServer},
     spawn::spawn,
     store::{Append, Appended, Listener, LogPage, Received, SealedStore, StoreError, Table},
+    unix_time::unix_millis,
 };
 
 /// Types of events, as a store has them.
@@ -65,11 +66,6 @@ struct Told<'a> {
     #[serde(borrow)]
     log: std::borrow::Cow<'a, str>,
     position: u64,
-}
-
-fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl EventLog {
@@ -155,7 +151,8 @@ impl Appending {
         let failed = |error: StoreError| {
             Error::from(format!("the shared store has not taken the event `{name}`")).caused_by(error)
         };
-        let mut position = ring.next_in_log(log.ring).unwrap_or_else(|| now_ms() * PER_MILLISECOND);
+        let mut position =
+            ring.next_in_log(log.ring).unwrap_or_else(|| unix_millis(SystemTime::now()) * PER_MILLISECOND);
         for _ in 0..MAX_ATTEMPTS {
             match log.append(&ring.limits, position, &bytes).await.map_err(failed)? {
                 Appended::Stored => {
@@ -223,9 +220,9 @@ impl EventRing {
             };
             let Some(page) = page else {
                 // a log begins with an entry that is not an event, so that it is known where "now" is
-                let marker = LoggedEvent { id: "".into(), time: now_ms(), data: None };
+                let marker = LoggedEvent { id: "".into(), time: unix_millis(SystemTime::now()), data: None };
                 let Ok(marker) = serde_json::to_vec(&marker) else { return };
-                let begin = (now_ms() * PER_MILLISECOND).max(after + 1);
+                let begin = (unix_millis(SystemTime::now()) * PER_MILLISECOND).max(after + 1);
                 if log.append(&self.limits, begin, &marker).await.is_err() {
                     return;
                 }
@@ -321,7 +318,12 @@ mod tests {
         let limits = EventLimits::new();
         let event = |id: &'static str| {
             let data = RawValue::from_string(format!("\"{id}\"")).unwrap();
-            serde_json::to_vec(&LoggedEvent { id: id.into(), time: now_ms(), data: Some(&data) }).unwrap()
+            serde_json::to_vec(&LoggedEvent {
+                id: id.into(),
+                time: unix_millis(SystemTime::now()),
+                data: Some(&data),
+            })
+            .unwrap()
         };
         own.append(&limits, 1, &event("one")).await.unwrap();
         foreign.append(&limits, 2, &event("two")).await.unwrap();

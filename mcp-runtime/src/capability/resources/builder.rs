@@ -18,6 +18,7 @@ use crate::core::{
     item::{AsyncReply, DynHandler, ItemSpec, async_handler, blocking_handler, impl_item_setters},
     item_output::IntoOutput,
     jsonrpc::ProtocolError,
+    unix_time::millis,
 };
 
 /// One read of a resource made at run time.
@@ -127,7 +128,7 @@ impl ResourceBuilder {
 
     /// Sets how long a client may cache the contents.
     pub fn cache(mut self, ttl: Duration) -> Self {
-        self.spec.cache = Some((u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX), false));
+        self.spec.cache = Some((millis(ttl), false));
         self
     }
 

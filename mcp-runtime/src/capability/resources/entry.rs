@@ -12,7 +12,7 @@ use crate::core::{
     arguments::{ArgumentCompletion, CompletionSource, Inject, declaration_errors, is_always_object},
     callback::Callback,
     connection::{ItemKind, ItemView, Principal},
-    content::{Annotations, ContentWriter},
+    content::{Annotations, ContentWriter, is_media_type},
     extensions::Extensions,
     item::{BuildError, Function, ItemFunction, ItemSpec, write_texts},
     jsonrpc::Object,
@@ -273,15 +273,6 @@ impl ResourceEntry {
 /// An error in a resource, at its location.
 fn build_error(item: &ItemSpec, text: &str) -> BuildError {
     item.build_error(format_args!("resource `{}`: {text}", item.name))
-}
-
-/// Whether the text is `type/subtype`, with or without parameters.
-fn is_media_type(text: &str) -> bool {
-    let is_name = |part: &str| {
-        !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&b))
-    };
-    let essence = text.split(';').next().unwrap_or_default().trim_end();
-    essence.split_once('/').is_some_and(|(kind, subtype)| is_name(kind) && is_name(subtype))
 }
 
 /// `resource://<server>/<fn>{?params}`.

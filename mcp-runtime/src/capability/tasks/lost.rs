@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use super::{
     StoredTask, TaskPermit, Tasks,
     presence::PROCESSES,
-    record::{STOPPED, StoredCall, millis, now},
+    record::{STOPPED, StoredCall, now},
 };
 use crate::core::{
     connection::{Access, StoredPrincipal},
@@ -23,6 +23,7 @@ use crate::core::{
     spawn::spawn,
     store::{Condition, Found, StoreError, Updated, Versioned},
     tool::ToolEntry,
+    unix_time::millis,
 };
 
 /// The number of looks at the others during a lease.

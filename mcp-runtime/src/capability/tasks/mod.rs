@@ -32,7 +32,7 @@ pub(crate) use continuation::open_for_tool;
 pub use continuation::{blocking_task, start_task};
 pub use options::TaskOptions;
 use presence::{IdList, Presence};
-use record::{StoredCall, StoredTask, millis, millis_of};
+use record::{StoredCall, StoredTask};
 use running_task::RunningTask;
 use watch::WatchedTask;
 
@@ -46,6 +46,7 @@ use crate::core::{
     spawn::spawn_on,
     store::{Leases, Records, SealedStore, StoreError, Table, Updated, Versioned, log_store_error},
     sync::Mutex,
+    unix_time::{millis, unix_millis},
 };
 
 /// A server's tasks.
@@ -273,7 +274,7 @@ impl Tasks {
 impl StoredTask {
     /// The record of a new task.
     fn new(owner: Option<Arc<str>>, sharer: &Owner, options: &TaskOptions, process: &Arc<str>) -> Self {
-        let (created, ttl) = (millis_of(SystemTime::now()), millis(options.ttl));
+        let (created, ttl) = (unix_millis(SystemTime::now()), millis(options.ttl));
         Self {
             owner,
             share: sharer.as_str().clone(),

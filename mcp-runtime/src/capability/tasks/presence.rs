@@ -10,13 +10,11 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
-use super::{
-    TaskOptions, Tasks,
-    record::{millis, now},
-};
+use super::{TaskOptions, Tasks, record::now};
 use crate::core::{
     config::LONGEST,
     store::{Condition, Record, StoreError, Table, Updated, Written},
+    unix_time::millis,
 };
 
 /// The list of the processes with tasks that may run again.

@@ -16,6 +16,7 @@ use crate::core::{
     context::{InputResponse, PendingRequest, RawJson},
     jsonrpc::{Object, ProtocolError},
     store::Record,
+    unix_time::{millis, unix_millis},
 };
 
 /// The message of a task that is `failed` because its process has stopped.
@@ -120,16 +121,8 @@ pub(super) struct RetriedCall {
 }
 
 /// Milliseconds since 1970.
-pub(super) fn millis_of(time: SystemTime) -> u64 {
-    millis(time.duration_since(UNIX_EPOCH).unwrap_or_default())
-}
-
-pub(super) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
 pub(super) fn now() -> u64 {
-    millis_of(SystemTime::now())
+    unix_millis(SystemTime::now())
 }
 
 /// Raw JSON that was written by this crate.

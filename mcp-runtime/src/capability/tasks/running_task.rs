@@ -12,13 +12,14 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-use super::record::{STOPPED, StoredCall, StoredEnd, StoredTask, millis_of, now};
+use super::record::{STOPPED, StoredCall, StoredEnd, StoredTask, now};
 use crate::core::{
     arguments::BoxFuture,
     context::{InputResponse, PendingRequest, RawJson, TaskHandle},
     jsonrpc::ProtocolError,
     reason::Reason,
     sync::Mutex,
+    unix_time::unix_millis,
 };
 
 /// How long a function waits until the store has what it must not do twice.
@@ -320,7 +321,7 @@ impl RunningTask {
             state.expires = state.expires.max(Instant::now() + left);
         }
         let left = state.expires.saturating_duration_since(Instant::now());
-        let expires = millis_of(SystemTime::now() + left);
+        let expires = unix_millis(SystemTime::now() + left);
         if !has_changed && !state.expiry_lags(self.ttl) {
             // others have extended it
             state.record.expires = stored.expires;

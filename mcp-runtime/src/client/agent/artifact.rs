@@ -7,10 +7,14 @@ use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::artifact_stores::{DirectoryArtifacts, MemoryArtifacts};
+use super::{
+    artifact_stores::{DirectoryArtifacts, MemoryArtifacts},
+    toolset::CounterCells,
+};
 use crate::{
     client::Error,
     core::{
+        content::is_media_type,
         crypto::{hex, random_id},
         store::StoreFuture,
         sync::Mutex,
@@ -63,9 +67,6 @@ pub trait ArtifactStore: Send + Sync + 'static {
     /// The content with this id; `None` if there is none.
     fn get<'a>(&'a self, scope: &'a str, id: &'a str) -> StoreFuture<'a, io::Result<Option<Vec<u8>>>>;
 
-    /// Whether there is a content with this id.
-    fn exists<'a>(&'a self, scope: &'a str, id: &'a str) -> StoreFuture<'a, io::Result<bool>>;
-
     /// Deletes the content with this id, if there is one.
     fn delete<'a>(&'a self, scope: &'a str, id: &'a str) -> StoreFuture<'a, io::Result<()>>;
 }
@@ -100,26 +101,6 @@ pub(super) struct ArtifactSource {
     pub(super) uri: String,
     /// Which item of its contents.
     pub(super) item: usize,
-}
-
-/// Why a content is not stored.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum NotStored {
-    TooLarge { limit: usize },
-    SessionFull { limit: usize },
-    Failed,
-}
-
-impl fmt::Display for NotStored {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLarge { limit } => write!(f, "it exceeds the limit of {limit} bytes"),
-            Self::SessionFull { limit } => {
-                write!(f, "the artifacts of this session would exceed {limit} bytes")
-            }
-            Self::Failed => f.write_str("it could not be stored"),
-        }
-    }
 }
 
 impl fmt::Debug for Artifacts {
@@ -196,43 +177,51 @@ impl Artifacts {
         self
     }
 
-    /// Stores a content, unless it is stored already. Whether it is new is the second value.
+    /// Stores a content, and counts one that is new.
+    ///
+    /// # Errors
+    /// Why it is not stored.
     pub(super) async fn keep(
         &self,
+        counters: &CounterCells,
         bytes: Vec<u8>,
         mime_type: String,
         filename: Option<String>,
         source: Option<ArtifactSource>,
-    ) -> Result<(ArtifactRef, bool), NotStored> {
+    ) -> Result<ArtifactRef, String> {
         let size = bytes.len();
         if size > self.max_each {
-            return Err(NotStored::TooLarge { limit: self.max_each });
+            return Err(format!("it exceeds the limit of {} bytes", self.max_each));
         }
         let sha256 = hex_digest(&bytes);
         let id = sha256[..ID_LENGTH].to_owned();
         let is_new = self.reserve(&id, size, source)?;
-        let is_stored = !is_new && matches!(self.store.exists(&self.scope, &id).await, Ok(true));
-        if !is_stored && let Err(error) = self.store.put(&self.scope, &id, bytes).await {
+        // one that is not new may be lost
+        if let Err(error) = self.store.put(&self.scope, &id, bytes).await {
             tracing::warn!(kind = ?error.kind(), "an artifact could not be stored");
             if is_new {
                 self.release(&id);
             }
-            return Err(NotStored::Failed);
+            return Err("it could not be stored".to_owned());
+        }
+        let size_bytes = size as u64;
+        if is_new {
+            counters.stored_artifact(size_bytes);
         }
         let scope = self.scope.to_string();
         let mime_type = if is_media_type(&mime_type) { mime_type } else { UNKNOWN_TYPE.to_owned() };
-        Ok((ArtifactRef { id, mime_type, size_bytes: size as u64, filename, sha256, scope }, is_new))
+        Ok(ArtifactRef { id, mime_type, size_bytes, filename, sha256, scope })
     }
 
     /// Takes room in the session; whether the artifact is new in it.
-    fn reserve(&self, id: &str, size: usize, source: Option<ArtifactSource>) -> Result<bool, NotStored> {
+    fn reserve(&self, id: &str, size: usize, source: Option<ArtifactSource>) -> Result<bool, String> {
         let mut session = self.session.lock();
         if let Some(known) = session.artifacts.get_mut(id) {
             known.source = source.or(known.source.take());
             return Ok(false);
         }
         if session.bytes + size > self.max_total || session.artifacts.len() >= MAX_ARTIFACTS {
-            return Err(NotStored::SessionFull { limit: self.max_total });
+            return Err(format!("the artifacts of this session would exceed {} bytes", self.max_total));
         }
         session.bytes += size;
         session.artifacts.insert(id.to_owned(), SessionArtifact { size, source });
@@ -328,17 +317,6 @@ pub(super) fn filename_of(uri: &str) -> Option<String> {
 /// The media type of what has none that is valid.
 const UNKNOWN_TYPE: &str = "application/octet-stream";
 
-/// Whether a server's text is `type/subtype`, perhaps with parameters, so that it can be the value of a header.
-fn is_media_type(text: &str) -> bool {
-    let is_token = |text: &str| {
-        !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&b))
-    };
-    let essence = text.split(';').next().unwrap_or_default().trim_end();
-    text.len() <= 256
-        && text.bytes().all(|b| (0x20..0x7f).contains(&b))
-        && essence.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -355,18 +333,6 @@ mod tests {
         ];
         for (uri, expected) in cases {
             assert_eq!(filename_of(uri).as_deref(), expected, "{uri}");
-        }
-    }
-
-    #[test]
-    fn only_media_types_are_passed_on() {
-        for valid in ["text/plain", "image/svg+xml", "text/html; charset=utf-8", "application/vnd.a.b"] {
-            assert!(is_media_type(valid), "{valid}");
-        }
-        for invalid in
-            ["", "text", "../../x", "text/", "a/b\r\nX: y", "a/b/c", "text /plain", "text/pl\u{e4}in"]
-        {
-            assert!(!is_media_type(invalid), "{invalid}");
         }
     }
 }

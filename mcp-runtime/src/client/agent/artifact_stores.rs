@@ -66,11 +66,6 @@ impl ArtifactStore for MemoryArtifacts {
         Box::pin(async move { Ok(self.stored.lock().contents.get(&key).cloned()) })
     }
 
-    fn exists<'a>(&'a self, scope: &'a str, id: &'a str) -> StoreFuture<'a, io::Result<bool>> {
-        let key = (scope.to_owned(), id.to_owned());
-        Box::pin(async move { Ok(self.stored.lock().contents.contains_key(&key)) })
-    }
-
     fn delete<'a>(&'a self, scope: &'a str, id: &'a str) -> StoreFuture<'a, io::Result<()>> {
         let key = (scope.to_owned(), id.to_owned());
         Box::pin(async move {
@@ -123,14 +118,6 @@ impl ArtifactStore for DirectoryArtifacts {
         Box::pin(async move {
             let file = file?;
             on_thread(move || found(fs::read(file))).await
-        })
-    }
-
-    fn exists<'a>(&'a self, scope: &'a str, id: &'a str) -> StoreFuture<'a, io::Result<bool>> {
-        let file = self.file(scope, id);
-        Box::pin(async move {
-            let file = file?;
-            on_thread(move || file.try_exists()).await
         })
     }
 
@@ -200,11 +187,9 @@ mod tests {
         let stores: [Box<dyn ArtifactStore>; 2] =
             [Box::new(MemoryArtifacts::with_limit(10)), Box::new(DirectoryArtifacts::new(&folder.0))];
         for store in stores {
-            assert!(!store.exists("a", "1").await.unwrap());
             assert_eq!(store.get("a", "1").await.unwrap(), None);
             store.put("a", "1", vec![1]).await.unwrap();
             store.put("b", "1", vec![2]).await.unwrap();
-            assert!(store.exists("a", "1").await.unwrap());
             assert_eq!(store.get("a", "1").await.unwrap(), Some(vec![1]));
             store.put("a", "1", vec![3]).await.unwrap();
             assert_eq!(store.get("a", "1").await.unwrap(), Some(vec![3]));
@@ -233,8 +218,8 @@ mod tests {
         for id in ["1", "2", "3"] {
             store.put("a", id, vec![0; 4]).await.unwrap();
         }
-        assert!(!store.exists("a", "1").await.unwrap());
-        assert!(store.exists("a", "2").await.unwrap() && store.exists("a", "3").await.unwrap());
+        assert_eq!(store.get("a", "1").await.unwrap(), None);
+        assert!(store.get("a", "2").await.unwrap().is_some() && store.get("a", "3").await.unwrap().is_some());
         assert!(store.put("a", "4", vec![0; 11]).await.is_err());
     }
 }

@@ -129,10 +129,8 @@ impl Flattener<'_> {
         let required = map.get("required").and_then(Value::as_array).into_iter().flatten();
         top.require(required.filter_map(Value::as_str).map(str::to_owned));
         for reference in ["$ref", "$dynamicRef"] {
-            let pointer = map.get(reference).and_then(Value::as_str).and_then(|text| text.strip_prefix('#'));
-            let pointer =
-                pointer.map(|pointer| percent_encoding::percent_decode_str(pointer).decode_utf8_lossy());
-            if let Some(target) = pointer.and_then(|pointer| self.root.pointer(&pointer)) {
+            let reference = map.get(reference).and_then(Value::as_str);
+            if let Some(target) = reference.and_then(|reference| target_of(self.root, reference)) {
                 let target = self.flatten(target, level + 1);
                 top.both(target);
             }
@@ -226,44 +224,30 @@ fn merged(mut forms: Vec<Value>) -> Value {
         return forms.remove(0);
     }
     // the tags of alternatives are one list
-    let values = |form: &Value| match form.as_object()?.iter().next()? {
-        (key, Value::Array(values)) if key == "enum" => Some(values.clone()),
-        (key, value) if key == "const" => Some(vec![value.clone()]),
-        _ => None,
+    let Some(tags) = forms.iter().map(only_values).collect::<Option<Vec<_>>>() else {
+        return json!({ "anyOf": forms });
     };
-    let is_plain = |form: &Value| {
-        form.as_object()
-            .is_some_and(|form| form.keys().all(|key| key == "enum" || key == "const" || key == "type"))
-    };
-    let tags: Option<Vec<_>> = forms
-        .iter()
-        .map(|form| {
-            let without_type: Map<_, _> = form
-                .as_object()?
-                .iter()
-                .filter(|(key, _)| *key != "type")
-                .map(|(k, v)| (k.clone(), v.clone()))
-                .collect();
-            values(&Value::Object(without_type)).filter(|_| is_plain(form))
-        })
-        .collect();
-    match tags {
-        Some(tags) => {
-            let mut all: Vec<Value> = Vec::new();
-            for tag in tags.into_iter().flatten() {
-                if !all.contains(&tag) {
-                    all.push(tag);
-                }
-            }
-            let mut schema = json!({ "enum": all });
-            if let Some(kind) =
-                forms[0].get("type").filter(|kind| forms.iter().all(|form| form.get("type") == Some(kind)))
-            {
-                schema["type"] = kind.clone();
-            }
-            schema
+    let mut all: Vec<&Value> = Vec::new();
+    for tag in tags.into_iter().flatten() {
+        if !all.contains(&tag) {
+            all.push(tag);
         }
-        None => json!({ "anyOf": forms }),
+    }
+    let mut schema = json!({ "enum": all });
+    let kind = forms[0].get("type");
+    if let Some(kind) = kind.filter(|_| forms.iter().all(|form| form.get("type") == kind)) {
+        schema["type"] = kind.clone();
+    }
+    schema
+}
+
+/// The values of a form that has nothing else, and perhaps their type.
+fn only_values(form: &Value) -> Option<&[Value]> {
+    let mut keywords = form.as_object()?.iter().filter(|(keyword, _)| *keyword != "type");
+    match (keywords.next()?, keywords.next()) {
+        ((keyword, Value::Array(values)), None) if keyword == "enum" => Some(values),
+        ((keyword, value), None) if keyword == "const" => Some(std::slice::from_ref(value)),
+        _ => None,
     }
 }
 
@@ -294,21 +278,25 @@ fn rename_keys(properties: &mut Map<String, Value>, required: &mut [String]) -> 
     keys
 }
 
+/// What a reference within a schema leads to by its path.
+fn target_of<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+    let pointer = percent_encoding::percent_decode_str(reference.strip_prefix('#')?);
+    root.pointer(&pointer.decode_utf8_lossy())
+}
+
 /// Removes references to what is not there any more, or is on another machine.
 fn remove_broken_references(schema: &mut Value, root: &Value) {
     match schema {
         Value::Object(map) => {
-            let is_broken = match map.get("$ref") {
-                Some(Value::String(reference)) => match reference.strip_prefix('#') {
-                    Some(pointer) if pointer.is_empty() || pointer.starts_with('/') => {
-                        let pointer = percent_encoding::percent_decode_str(pointer).decode_utf8_lossy();
-                        root.pointer(&pointer).is_none()
-                    }
-                    // an anchor
-                    Some(_) => false,
-                    None => true,
-                },
-                _ => false,
+            let is_broken = match map.get("$ref").and_then(Value::as_str) {
+                // an anchor
+                Some(reference)
+                    if reference.starts_with('#') && !reference.starts_with("#/") && reference != "#" =>
+                {
+                    false
+                }
+                Some(reference) => target_of(root, reference).is_none(),
+                None => false,
             };
             if is_broken {
                 map.remove("$ref");

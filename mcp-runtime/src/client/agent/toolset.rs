@@ -584,7 +584,7 @@ impl Toolset {
                 Content::ResourceLink(link) if links_to_read > 0 && member.reads_link(&link) => {
                     links_to_read -= 1;
                     // one that cannot be read stays a link
-                    match self.read(member, client, &link.uri, false, options).await {
+                    match self.read(member, client, &link.uri, options).await {
                         Ok(read) => self.push_contents(&mut sieve, member, &link.uri, read).await,
                         Err(_) => sieve.block(Content::ResourceLink(link)).await,
                     }
@@ -644,7 +644,7 @@ impl Toolset {
             tracing::debug!("mcp.resource.uri.digest" = uri_digest(uri), "a resource is not allowed");
             return Err(Error::Denied { what: "this resource".to_owned() });
         }
-        let read = self.read(member, client, uri, false, options).await?;
+        let read = self.read(member, client, uri, options).await?;
         let mut sieve = self.sieve();
         self.push_contents(&mut sieve, member, uri, read).await;
         Ok(sieve.into_result(None, false))
@@ -655,11 +655,10 @@ impl Toolset {
         member: &Member,
         client: &Client,
         uri: &str,
-        refresh: bool,
         options: &CallOptions,
     ) -> Result<ReadResult, Error> {
         let fallback = Some(member.read_ttl).filter(|ttl| !ttl.is_zero());
-        let read: StoreFuture<'_, _> = Box::pin(client.shared().read(uri, refresh, fallback, options));
+        let read: StoreFuture<'_, _> = Box::pin(client.shared().read(uri, fallback, options));
         let (json, from) = read.await?;
         match from {
             ReadFrom::Cache | ReadFrom::OtherReader => self.shared.counters.cache_hits(1),
@@ -704,7 +703,7 @@ impl Toolset {
         let client = self.in_list_timeout(member.source.client()).await?;
         let operation = Operation::new(OperationKind::Call, None, &client.shared().options);
         let options = CallOptions::of(operation.clone());
-        let read = operation.run(self.read(member, &client, &source.uri, false, &options)).await?;
+        let read = operation.run(self.read(member, &client, &source.uri, &options)).await?;
         let item = read.contents.get(source.item).ok_or_else(gone)?;
         let bytes = match item.as_text() {
             Some(text) => text.as_bytes().to_vec(),
@@ -738,12 +737,8 @@ impl Toolset {
         filename: Option<String>,
         source: Option<ArtifactSource>,
     ) -> Result<ArtifactRef, Error> {
-        let kept = self.artifacts.keep(bytes, mime, filename, source).await;
-        let (reference, is_new) = kept.map_err(|reason| Error::invalid(format!("the artifact: {reason}")))?;
-        if is_new {
-            self.shared.counters.stored_artifact(reference.size_bytes);
-        }
-        Ok(reference)
+        let kept = self.artifacts.keep(&self.shared.counters, bytes, mime, filename, source).await;
+        kept.map_err(|reason| Error::invalid(format!("the artifact: {reason}")))
     }
 }
 
@@ -787,30 +782,22 @@ fn object_of(arguments: Value) -> Result<Value, Error> {
 
 /// Whether a name matches a pattern with `*` and `?`.
 fn matches(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    let (mut at, mut in_name) = (0, 0);
-    // where to go on if the text of the last `*` was too short
-    let mut star: Option<(usize, usize)> = None;
-    while in_name < name.len() {
-        match pattern.get(at) {
-            Some('*') => {
-                star = Some((at, in_name));
-                at += 1;
+    let name: Vec<char> = name.chars().collect();
+    // which beginnings of the name, by their length, match what was read of the pattern
+    let mut matched = vec![false; name.len() + 1];
+    matched[0] = true;
+    for c in pattern.chars() {
+        if c == '*' {
+            let shortest = matched.iter().position(|matched| *matched).unwrap_or(matched.len());
+            matched[shortest..].fill(true);
+        } else {
+            for end in (1..matched.len()).rev() {
+                matched[end] = matched[end - 1] && (c == '?' || c == name[end - 1]);
             }
-            Some(&c) if c == '?' || c == name[in_name] => {
-                at += 1;
-                in_name += 1;
-            }
-            _ => match &mut star {
-                Some((star_at, taken)) => {
-                    *taken += 1;
-                    (at, in_name) = (*star_at + 1, *taken);
-                }
-                None => return false,
-            },
+            matched[0] = false;
         }
     }
-    pattern[at..].iter().all(|c| *c == '*')
+    matched[name.len()]
 }
 
 #[cfg(test)]

@@ -229,16 +229,10 @@ impl<'a> Sieve<'a> {
         source: Option<ArtifactSource>,
     ) {
         let size_bytes = bytes.len() as u64;
-        let part = match self.artifacts.keep(bytes, mime.to_owned(), filename, source).await {
-            Ok((artifact, is_new)) => {
-                if is_new {
-                    self.counters.stored_artifact(size_bytes);
-                }
-                ResultPart::Artifact(artifact)
-            }
-            Err(reason) => {
-                ResultPart::Omitted { mime_type: mime.to_owned(), size_bytes, reason: reason.to_string() }
-            }
+        let kept = self.artifacts.keep(self.counters, bytes, mime.to_owned(), filename, source).await;
+        let part = match kept {
+            Ok(artifact) => ResultPart::Artifact(artifact),
+            Err(reason) => ResultPart::Omitted { mime_type: mime.to_owned(), size_bytes, reason },
         };
         // tools repeat their structured value as text
         if !self.parts.contains(&part) {

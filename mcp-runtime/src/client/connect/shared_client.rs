@@ -81,6 +81,8 @@ pub(in crate::client) struct CallOptions {
     pub(in crate::client) request_timeout: Option<Duration>,
     /// The limits of the call and of everything that it causes; `None` for streams without an end.
     pub(in crate::client) operation: Option<Operation>,
+    /// Whether a list or a resource that is kept is asked for again.
+    pub(in crate::client) refresh: bool,
     /// Whether progress begins the time limit of a request anew.
     pub(in crate::client) progress_extends: bool,
     /// The program's function for progress, until the call begins.

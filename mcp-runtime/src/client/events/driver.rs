@@ -24,6 +24,7 @@ use crate::{
     core::{
         jsonrpc::null_is_absent,
         protocol::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND},
+        unix_time::millis,
     },
 };
 
@@ -134,7 +135,7 @@ impl Driver {
         let mut members = json!({ "name": self.reader.name, "arguments": self.arguments, "cursor": cursor });
         // it bounds what is sent again, which begins at a cursor
         if let Some(age) = self.max_age.filter(|_| cursor.is_some()) {
-            members["maxAgeMs"] = u64::try_from(age.as_millis()).unwrap_or(u64::MAX).into();
+            members["maxAgeMs"] = millis(age).into();
         }
         members
     }
@@ -179,7 +180,7 @@ impl Driver {
     async fn poll(&self, begun: &mut Option<Begun>) -> Option<Error> {
         let mut members = self.members();
         let wait = POLL_WAIT.min(self.shared.options.request_timeout / 2);
-        members["timeoutMs"] = u64::try_from(wait.as_millis()).unwrap_or_default().into();
+        members["timeoutMs"] = millis(wait).into();
         members["maxEvents"] = MAX_EVENTS.into();
         let before = self.reader.cursor();
         // boxed: the future of the subscription would have room for it otherwise

@@ -44,7 +44,7 @@ use crate::{
         resolver::Resolver,
         sync::RwLock,
     },
-    fetch::{ExchangeError, HttpClient, HttpRequest, HttpResponse, Network, Reach, tls_config},
+    fetch::{HttpClient, HttpRequest, HttpResponse, Network, Reach, tls_config},
 };
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -352,7 +352,7 @@ impl HttpLink {
     async fn follow(&self, mut request: HttpRequest) -> Result<HttpResponse, Error> {
         let mut redirects = 0;
         loop {
-            let response = self.http.send(request.clone()).await.map_err(|error| transport_error(&error))?;
+            let response = self.http.send(request.clone()).await.map_err(Error::not_connected)?;
             let location = response.headers().get(header::LOCATION).and_then(|value| value.to_str().ok());
             let target = location.and_then(|location| request.url.join(location).ok());
             match target.filter(|target| target.origin() == request.url.origin()) {
@@ -692,7 +692,7 @@ impl HttpLink {
             return Err(too_large);
         }
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| transport_error(&error))? {
+        while let Some(chunk) = response.chunk().await.map_err(Error::not_connected)? {
             if body.len() + chunk.len() > limit {
                 return Err(too_large);
             }
@@ -759,12 +759,12 @@ fn pause_before_stream(retry: Option<Duration>, pause: Duration, shortest: Durat
     }
 }
 
-/// The value of `Content-Type`, if it is text of a length that is worth showing.
 /// These addresses, as clients connect to them: through the proxies of the environment.
 pub(in crate::client) fn network(reach: Reach, tls: Arc<ClientConfig>) -> Network {
     Network { reach, look_up: Resolver::system().into_function(), tls, uses_proxies: true }
 }
 
+/// The value of `Content-Type`, as much of it as is worth showing.
 fn content_type(response: &HttpResponse) -> Option<String> {
     let value = response.headers().get(header::CONTENT_TYPE)?.to_str().ok()?;
     Some(value.chars().take(MAX_CONTENT_TYPE).collect())
@@ -810,11 +810,6 @@ fn is_type(response: &HttpResponse, media_type: &str) -> bool {
     value.is_some_and(|value| {
         value.split(';').next().is_some_and(|essence| essence.trim().eq_ignore_ascii_case(media_type))
     })
-}
-
-/// The error of a request that got no response.
-fn transport_error(error: &ExchangeError) -> Error {
-    Error::not_connected(error)
 }
 
 /// A header's value: as it is if it is visible ASCII, else UTF-8 as `=?base64?…?=`.

@@ -21,7 +21,7 @@ use std::{
     future::Future,
     path::PathBuf,
     sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime},
 };
 
 pub(super) use authorizer::{Authorizer, NewToken};
@@ -36,7 +36,7 @@ use url::Url;
 
 use super::receive::handlers::{AsyncHandler, async_handler};
 use crate::{
-    core::{blocking, bound::Texts, es256::SigningKey, text_file::read_text},
+    core::{blocking, bound::Texts, es256::SigningKey, text_file::read_text, unix_time::unix_seconds},
     fetch::Reach,
 };
 
@@ -45,7 +45,7 @@ const LOGIN_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// Seconds since 1970, as tokens have them.
 fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+    unix_seconds(SystemTime::now())
 }
 
 /// How a client authorizes itself.

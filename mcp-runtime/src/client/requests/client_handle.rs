@@ -92,7 +92,7 @@ impl Client {
 
     pub(super) fn request<T, F, Fut>(&self, send: F) -> PendingCall<T>
     where
-        F: FnOnce(Arc<SharedClient>, CallOptions, bool) -> Fut + Send + 'static,
+        F: FnOnce(Arc<SharedClient>, CallOptions) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, Error>> + Send + 'static,
     {
         PendingCall::new(self.shared(), OperationKind::Call, send)
@@ -186,8 +186,8 @@ impl Client {
         kind: ListedKind,
         parse: fn(Arc<Value>) -> Option<T>,
     ) -> PendingCall<Vec<T>> {
-        PendingCall::new(self.shared(), OperationKind::List, move |shared, options, refresh| async move {
-            let entries = shared.list(kind, refresh, &options).await?;
+        PendingCall::new(self.shared(), OperationKind::List, move |shared, options| async move {
+            let entries = shared.list(kind, options.refresh, &options).await?;
             Ok(entries.into_iter().filter_map(parse).collect())
         })
     }
@@ -214,7 +214,7 @@ impl Client {
     }
 
     fn call_with(&self, tool: String, arguments: Result<Value, Error>) -> PendingCall<CallResult> {
-        self.request(move |shared, options, _| async move {
+        self.request(move |shared, options| async move {
             let (json, task) = call_tool(&shared, &tool, arguments?, None, &options).await?;
             if let Some(task) = task {
                 return Box::pin(task.result()).await;
@@ -260,7 +260,7 @@ impl Client {
         arguments: impl Serialize,
     ) -> PendingCall<RunningToolTask> {
         let (tool, arguments) = (tool.into(), to_arguments(arguments));
-        self.request(move |shared, options, _| async move {
+        self.request(move |shared, options| async move {
             let arguments = arguments?;
             let connection = shared.connection()?;
             let is_legacy = !connection.revision.is_modern();
@@ -278,8 +278,8 @@ impl Client {
     #[doc(alias("read_resource"))]
     pub fn read(&self, uri: impl Into<String>) -> PendingCall<ReadResult> {
         let uri = uri.into();
-        self.request(move |shared, options, refresh| async move {
-            let (json, _) = shared.read(&uri, refresh, None, &options).await?;
+        self.request(move |shared, options| async move {
+            let (json, _) = shared.read(&uri, None, &options).await?;
             parse_text(json, ReadResult::parse).await
         })
     }
@@ -288,7 +288,7 @@ impl Client {
     #[doc(alias("get_prompt"))]
     pub fn prompt(&self, name: impl Into<String>, arguments: impl Serialize) -> PendingCall<RenderedPrompt> {
         let (name, arguments) = (name.into(), to_arguments(arguments));
-        self.request(move |shared, options, _| async move {
+        self.request(move |shared, options| async move {
             let arguments = arguments?;
             require(&*shared.connection()?, "prompts")?;
             let mut members = json!({ "name": name });
@@ -312,7 +312,7 @@ impl Client {
             CompletionOf::Template(uri) => json!({ "type": "ref/resource", "uri": uri }),
         };
         let argument = json!({ "name": argument.into(), "value": text.into() });
-        self.request(move |shared, options, _| async move {
+        self.request(move |shared, options| async move {
             require(&*shared.connection()?, "completions")?;
             let members = json!({ "ref": reference, "argument": argument });
             let reply = shared.request("completion/complete", params(members), &options).await?;
@@ -322,7 +322,7 @@ impl Client {
 
     /// Finds out whether the server answers.
     pub fn ping(&self) -> PendingCall<()> {
-        self.request(move |shared, options, _| async move {
+        self.request(move |shared, options| async move {
             // 2026-07-28 has no `ping`, and every server answers this
             let method = if shared.connection()?.revision.is_modern() { "server/discover" } else { "ping" };
             shared.request(method, params(json!({})), &options).await.map(drop)
@@ -331,7 +331,7 @@ impl Client {
 
     /// Sets which log messages the server sends: those of this level, and more severe ones.
     pub fn set_level(&self, level: LogLevel) -> PendingCall<()> {
-        self.request(move |shared, options, _| async move {
+        self.request(move |shared, options| async move {
             let connection = shared.connection()?;
             if !connection.revision.is_modern() {
                 require(&connection, "logging")?;
@@ -347,7 +347,7 @@ impl Client {
     /// given.
     pub fn send(&self, method: impl Into<String>, members: Value) -> PendingCall<Value> {
         let method = method.into();
-        self.request(move |shared, options, _| async move {
+        self.request(move |shared, options| async move {
             let reply = shared.request(&method, params(members), &options).await?;
             parse_text(reply.json, move |json| result_types::parse(json, &method)).await
         })

@@ -21,9 +21,8 @@ use crate::{
 };
 
 /// Sends a request within the limits of its operation, if it begins one.
-type SendFn<T> = Box<
-    dyn FnOnce(Option<Operation>, Arc<SharedClient>, CallOptions, bool) -> BoxFuture<Result<T, Error>> + Send,
->;
+type SendFn<T> =
+    Box<dyn FnOnce(Option<Operation>, Arc<SharedClient>, CallOptions) -> BoxFuture<Result<T, Error>> + Send>;
 
 /// A request to a server. Nothing is sent before `.await`; dropping the future cancels the request, in the way of its
 /// transport.
@@ -32,7 +31,6 @@ pub struct PendingCall<T> {
     shared: Arc<SharedClient>,
     kind: OperationKind,
     options: CallOptions,
-    refresh: bool,
     send: SendFn<T>,
 }
 
@@ -54,20 +52,20 @@ pub enum Refresh {
 impl<T> PendingCall<T> {
     pub(in crate::client) fn new<F, Fut>(shared: &Arc<SharedClient>, kind: OperationKind, send: F) -> Self
     where
-        F: FnOnce(Arc<SharedClient>, CallOptions, bool) -> Fut + Send + 'static,
+        F: FnOnce(Arc<SharedClient>, CallOptions) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, Error>> + Send + 'static,
     {
-        let send: SendFn<T> = Box::new(|operation, shared, options, refresh| {
+        let send: SendFn<T> = Box::new(|operation, shared, options| {
             Box::pin(async move {
                 // it is large, and is not moved
-                let sent = pin!(send(shared, options, refresh));
+                let sent = pin!(send(shared, options));
                 match operation {
                     Some(operation) => operation.run(sent).await,
                     None => sent.await,
                 }
             })
         });
-        Self { shared: shared.clone(), kind, options: CallOptions::default(), refresh: false, send }
+        Self { shared: shared.clone(), kind, options: CallOptions::default(), send }
     }
 
     /// The same request with the options of another one.
@@ -113,7 +111,7 @@ impl<T> PendingCall<T> {
 
     /// Decides whether a list or a resource that is kept may be used; by default it may, if the server allows.
     pub fn refresh(mut self, refresh: Refresh) -> Self {
-        self.refresh = refresh == Refresh::Yes;
+        self.options.refresh = refresh == Refresh::Yes;
         self
     }
 }
@@ -124,16 +122,16 @@ impl<T: 'static> IntoFuture for PendingCall<T> {
 
     /// Begins the time of the call.
     fn into_future(self) -> Self::IntoFuture {
-        let Self { shared, kind, mut options, refresh, send } = self;
+        let Self { shared, kind, mut options, send } = self;
         // a part of another call is limited by that, and has its progress
         if options.operation.is_some() {
-            return send(None, shared, options, refresh);
+            return send(None, shared, options);
         }
         let operation = Operation::new(kind, options.timeout, &shared.options);
         options.operation = Some(operation.clone());
         if options.progress_extends || options.on_progress.is_some() {
             options.progress = Some(shared.expect_progress(options.on_progress.take()));
         }
-        send(Some(operation), shared, options, refresh)
+        send(Some(operation), shared, options)
     }
 }

@@ -225,12 +225,11 @@ impl ReadState {
 }
 
 impl SharedClient {
-    /// Reads a resource: what is kept, unless `refresh`, or else from the server. `fallback` is how long a result is kept
+    /// Reads a resource: what is kept, unless the options have `refresh`, or else from the server. `fallback` is how long a result is kept
     /// if the server says nothing about it; without it, such results are not kept.
     pub(in crate::client) async fn read(
         &self,
         uri: &str,
-        refresh: bool,
         fallback: Option<Duration>,
         options: &CallOptions,
     ) -> Result<(Arc<str>, ReadFrom), Error> {
@@ -241,11 +240,13 @@ impl SharedClient {
             return Ok((json, ReadFrom::Server));
         }
         let principal = self.caller();
-        if !refresh && let Some(json) = self.reads.get(principal, uri, fallback) {
+        if !options.refresh
+            && let Some(json) = self.reads.get(principal, uri, fallback)
+        {
             return Ok((json, ReadFrom::Cache));
         }
         // progress of another reader's request would not be reported
-        let seat = self.reads.join(principal, uri, refresh || options.progress.is_some());
+        let seat = self.reads.join(principal, uri, options.refresh || options.progress.is_some());
         let mut landed = seat.flight.0.lock().await;
         if let Some(result) = &*landed {
             return Ok((result.clone()?, ReadFrom::OtherReader));

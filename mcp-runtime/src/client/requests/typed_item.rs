@@ -10,7 +10,7 @@ use super::uri_expansion::expand;
 use crate::{
     capability::{prompts::PromptDescriptor, resources::ResourceDescriptor},
     client::{
-        CallResult, Client, Error, PendingCall, ReadResult, Refresh, RenderedPrompt,
+        CallResult, Client, Error, PendingCall, ReadResult, RenderedPrompt,
         connect::shared_client::CallOptions, operation::OperationKind,
     },
     core::{
@@ -79,13 +79,12 @@ impl<T> TypedItem<T> {
     fn request<P, R, F, Fut>(&self, prepared: Result<P, Error>, send: F) -> PendingCall<R>
     where
         P: Send + 'static,
-        F: FnOnce(Client, P, CallOptions, Refresh) -> Fut + Send + 'static,
+        F: FnOnce(Client, P, CallOptions) -> Fut + Send + 'static,
         Fut: Future<Output = Result<R, Error>> + Send + 'static,
     {
         let client = self.client.clone();
-        PendingCall::new(self.client.shared(), OperationKind::Call, move |_, options, refresh| async move {
-            let refresh = if refresh { Refresh::Yes } else { Refresh::No };
-            send(client, prepared?, options, refresh).await
+        PendingCall::new(self.client.shared(), OperationKind::Call, move |_, options| async move {
+            send(client, prepared?, options).await
         })
     }
 }
@@ -101,7 +100,7 @@ impl<T> TypedItem<T> {
         S::Output: FromResult<CallResult>,
     {
         let prepared = self.prepare_call::<S>(arguments);
-        self.request(prepared, |client, (name, arguments), options, _| async move {
+        self.request(prepared, |client, (name, arguments), options| async move {
             S::Output::read(client.call(name, arguments).with_options(options).await.and_then(CallResult::ok))
         })
     }
@@ -112,7 +111,7 @@ impl<T> TypedItem<T> {
         T: Typed<ToolDescriptor> + Signature<S>,
     {
         let prepared = self.prepare_call::<S>(arguments);
-        self.request(prepared, |client, (name, arguments), options, _| async move {
+        self.request(prepared, |client, (name, arguments), options| async move {
             client.call(name, arguments).with_options(options).await
         })
     }
@@ -141,8 +140,8 @@ impl<T> TypedItem<T> {
         T: Typed<ResourceDescriptor> + Signature<S>,
         S::Output: FromResult<ReadResult>,
     {
-        self.request(self.uri(variables), |client, uri, options, refresh| async move {
-            S::Output::read(client.read(uri).refresh(refresh).with_options(options).await)
+        self.request(self.uri(variables), |client, uri, options| async move {
+            S::Output::read(client.read(uri).with_options(options).await)
         })
     }
 
@@ -151,8 +150,8 @@ impl<T> TypedItem<T> {
     where
         T: Typed<ResourceDescriptor> + Signature<S>,
     {
-        self.request(self.uri(variables), |client, uri, options, refresh| async move {
-            client.read(uri).refresh(refresh).with_options(options).await
+        self.request(self.uri(variables), |client, uri, options| async move {
+            client.read(uri).with_options(options).await
         })
     }
 
@@ -182,7 +181,7 @@ impl<T> TypedItem<T> {
         let item = &T::TYPED.item;
         let name = self.name_or(item.name);
         let prepared = S::write(arguments, item.args).and_then(|arguments| check(&name, item, arguments));
-        self.request(prepared, move |client, (arguments, _), options, _| async move {
+        self.request(prepared, move |client, (arguments, _), options| async move {
             client.prompt(name, arguments).with_options(options).await
         })
     }

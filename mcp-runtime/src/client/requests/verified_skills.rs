@@ -218,7 +218,7 @@ impl Client {
             skill: Value,
         }
         let uri = uri.into();
-        self.request(move |shared, options, _| async move {
+        self.request(move |shared, options| async move {
             require(&*shared.connection()?, SKILLS_EXTENSION)?;
             let members = params(json!({ "uri": uri }));
             let reply = shared.request("skills/get", members, &options).await;
@@ -235,8 +235,8 @@ impl Client {
     /// have changed it.
     pub fn load_skill(&self, skill: &SkillInfo) -> PendingCall<String> {
         let skill = skill.clone();
-        self.request(move |shared, options, refresh| async move {
-            let contents = read_file(&shared, &skill, skill.uri(), refresh, &options).await?;
+        self.request(move |shared, options| async move {
+            let contents = read_file(&shared, &skill, skill.uri(), &options).await?;
             Ok(contents.as_text().unwrap_or_default().to_owned())
         })
     }
@@ -249,9 +249,7 @@ impl Client {
         uri: impl Into<String>,
     ) -> PendingCall<ResourceContents> {
         let (skill, uri) = (skill.clone(), uri.into());
-        self.request(move |shared, options, refresh| async move {
-            read_file(&shared, &skill, &uri, refresh, &options).await
-        })
+        self.request(move |shared, options| async move { read_file(&shared, &skill, &uri, &options).await })
     }
 }
 
@@ -259,11 +257,10 @@ async fn read_file(
     shared: &SharedClient,
     skill: &SkillInfo,
     uri: &str,
-    refresh: bool,
     options: &CallOptions,
 ) -> Result<ResourceContents, Error> {
     skill.expected(uri)?;
-    let (json, _) = shared.read(uri, refresh, None, options).await?;
+    let (json, _) = shared.read(uri, None, options).await?;
     let mut contents = ReadResult::parse(&json)?.contents;
     if contents.len() != 1 {
         return Err(Error::invalid(format!("`{uri}` has {} items, and a file has one", contents.len())));

@@ -3,11 +3,7 @@
 //!
 //! See [multi round-trip requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr).
 
-use std::{
-    borrow::Cow,
-    ops::Range,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::{borrow::Cow, ops::Range, time::SystemTime};
 
 use sha2::{Digest as _, Sha256};
 
@@ -18,6 +14,7 @@ use crate::{
         crypto::{Seal, random_id},
         jsonrpc::{ProtocolError, write_string},
         sort::sort_by,
+        unix_time::{unix_millis, unix_seconds},
     },
     schema::{Token, Tokens},
 };
@@ -105,7 +102,7 @@ pub(crate) struct StateSealer<'a> {
 
 /// Seconds since 1970.
 pub(crate) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    unix_seconds(SystemTime::now())
 }
 
 impl StateSealer<'_> {
@@ -146,8 +143,7 @@ impl StateSealer<'_> {
         if state.call_id.is_empty() {
             state.call_id = random_id()
                 .map_err(|_| ProtocolError::internal("the operating system provides no randomness"))?;
-            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            state.started = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+            state.started = unix_millis(SystemTime::now());
         }
         (state.issued, state.expires) = (self.now, self.now + LIFETIME);
         let plain = serde_json::to_vec(&state).map_err(|error| {

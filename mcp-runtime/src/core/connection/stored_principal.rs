@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::Principal;
-use crate::core::config::LONGEST;
+use crate::core::{config::LONGEST, unix_time::unix_millis};
 
 /// A principal, as it was authenticated.
 #[derive(Clone, Serialize, Deserialize)]
@@ -32,10 +32,7 @@ impl StoredPrincipal {
             claims: principal.claims().cloned(),
             actor: principal.actor().cloned(),
             confirmation_key: principal.confirmation_key().map(str::to_owned),
-            expires: principal.expires().map(|expires| {
-                let since = expires.duration_since(UNIX_EPOCH).unwrap_or_default();
-                u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-            }),
+            expires: principal.expires().map(unix_millis),
         }
     }
 

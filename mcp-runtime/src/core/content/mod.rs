@@ -16,5 +16,5 @@ pub(crate) use json::Json;
 #[cfg(feature = "client")]
 pub(crate) use parse::{parse_content, parse_message};
 pub use prompt_message::Message;
-pub(crate) use resource_contents::ResourceDefaults;
 pub use resource_contents::{Bytes, ResourceContents};
+pub(crate) use resource_contents::{ResourceDefaults, is_media_type};

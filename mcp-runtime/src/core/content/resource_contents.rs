@@ -116,3 +116,31 @@ pub(crate) struct ResourceDefaults<'a> {
     /// The JSON of `_meta.ui`.
     pub(crate) ui: Option<&'a str>,
 }
+
+/// Whether a text is `type/subtype`, perhaps with parameters, so that it can be the value of a header.
+pub(crate) fn is_media_type(text: &str) -> bool {
+    let is_token = |text: &str| {
+        !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&b))
+    };
+    let essence = text.split(';').next().unwrap_or_default().trim_end();
+    text.len() <= 256
+        && text.bytes().all(|b| (0x20..0x7f).contains(&b))
+        && essence.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_media_type_is_a_type_and_a_subtype_that_a_header_can_have() {
+        for valid in ["text/plain", "image/svg+xml", "text/html; charset=utf-8", "application/vnd.a.b"] {
+            assert!(is_media_type(valid), "{valid}");
+        }
+        for invalid in
+            ["", "text", "../../x", "text/", "a/b\r\nX: y", "a/b/c", "text /plain", "text/pl\u{e4}in"]
+        {
+            assert!(!is_media_type(invalid), "{invalid}");
+        }
+    }
+}

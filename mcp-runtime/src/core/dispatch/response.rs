@@ -27,6 +27,7 @@ use crate::core::{
     server::{EncodedPage, Identity, Server},
     sort::sort_by,
     tool::{ToolResult, write_tool_result},
+    unix_time::millis,
 };
 
 /// How a request is answered: at once, or with a future.
@@ -137,7 +138,7 @@ impl CacheHints {
             return object.raw_members(br#""ttlMs":0,"cacheScope":"private""#);
         }
         object
-            .value("ttlMs", &u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX))
+            .value("ttlMs", &millis(self.ttl))
             .raw("cacheScope", if self.public { "\"public\"" } else { "\"private\"" });
     }
 }

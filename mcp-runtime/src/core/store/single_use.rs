@@ -7,6 +7,7 @@ use super::{Condition, SealedStore, Table, Write, Written};
 use crate::core::{
     admission::{HALF, Owner},
     log_limit::{LogLimit, LogLine},
+    unix_time::unix_millis,
 };
 
 /// Entries are kept for longer than they are valid, since clocks of replicas differ.
@@ -36,9 +37,7 @@ impl SingleUse {
     /// Records as many in a table of that name, of which one owner may have half.
     pub(crate) fn new(store: &SealedStore, table: &str, entries: usize, now: SystemTime) -> Self {
         // as precise as the start of a call, so that one of the same moment is not refused
-        let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let millis = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-        let since = SystemTime::UNIX_EPOCH + Duration::from_millis(millis);
+        let since = SystemTime::UNIX_EPOCH + Duration::from_millis(unix_millis(now));
         Self {
             store: store.clone(),
             table: Table::new(table, entries, usize::MAX, HALF),

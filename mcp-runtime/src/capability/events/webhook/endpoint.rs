@@ -22,6 +22,7 @@ use crate::{
         crypto::random_bytes,
         resolver::{Resolver, look_up_for},
         sync::Mutex,
+        unix_time::unix_seconds,
     },
     fetch::{ExchangeError, HttpClient, HttpRequest, Network, Reach, tls_config},
 };
@@ -183,8 +184,7 @@ impl Endpoints {
         })?;
         let client = if self.keeps_connection(host) { &clients.keeping } else { &clients.closing };
         // of this attempt: receivers refuse old ones
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let headers = headers(&message, since.as_secs());
+        let headers = headers(&message, unix_seconds(SystemTime::now()));
         let request = HttpRequest::of_parts(Method::POST, url.clone(), headers, message.body.to_vec());
         let exchanged = async {
             let mut response =

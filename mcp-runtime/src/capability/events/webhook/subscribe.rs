@@ -29,7 +29,7 @@ use crate::{
         admission::Owner,
         connection::{Principal, StoredPrincipal, principal_digest},
         crypto::{hex, random_id},
-        dispatch::{PendingReply, Reply, Request, Response, WriteResult},
+        dispatch::{PendingReply, Reply, Request, Response, ResultBody, WriteResult},
         jsonrpc::{Object, ProtocolError},
         protocol::Revision,
         server::{Entry as _, Registry, Server},
@@ -81,12 +81,6 @@ struct SubscribeResult {
     reached: Option<Progress>,
 }
 
-struct EmptyResult;
-
-impl WriteResult for EmptyResult {
-    fn write_members(&self, _: &mut Object<'_>, _: Revision) {}
-}
-
 fn invalid(text: impl Into<String>) -> ProtocolError {
     ProtocolError::invalid_params(text.into())
 }
@@ -131,14 +125,13 @@ impl Webhooks {
         let Some(secret) = delivery.secret.as_deref().and_then(Secret::parse) else {
             return Err(invalid("`delivery.secret` is not `whsec_` and base64 of 24 to 64 bytes").into());
         };
-        let call = EventCall::of(server, &request, entry, arguments)?;
         let lifetime = match integer(request.params.ttl_ms, "ttlMs")? {
             Some(lifetime) => AskedLifetime::Of(Duration::from_millis(lifetime)),
             None if request.params.ttl_ms.is_some() => AskedLifetime::Unlimited,
             None => AskedLifetime::OfServer,
         };
         let subscribe = Subscribe { webhooks: self, caller, lifetime, url, secret };
-        Ok(call.start(request, subscribe))
+        EventCall::start(server, request, entry, arguments, subscribe)
     }
 
     /// Answers `events/unsubscribe`: also of an event that the caller may not have any more.
@@ -153,7 +146,7 @@ impl Webhooks {
         let key = key_of(caller, &url, &name, arguments);
         Ok(Response::Pending(PendingReply::without_call(async move {
             match self.end(&key).await {
-                Ok(true) => EmptyResult.into_reply(),
+                Ok(true) => ResultBody::Empty.into(),
                 Ok(false) => unknown_subscription().into(),
                 Err(error) => store_failed(&error).into(),
             }

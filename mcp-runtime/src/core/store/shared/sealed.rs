@@ -25,6 +25,7 @@ use crate::core::{
     log_limit::{LogLimit, LogLine},
     store::server_store::StoreInner,
     sync::Mutex,
+    unix_time::unix_millis,
 };
 
 /// Purpose of the key that seals values and messages.
@@ -245,7 +246,7 @@ impl Sealing {
             *self.interruptions.lock() = Some(subscribed);
         }
         let (table, key) = self.names(&Table::new("keys", 1, 1024, 100), "probe");
-        let now = unix_millis();
+        let now = unix_millis(SystemTime::now());
         let mut tries = PROBE_TRIES;
         loop {
             let found = limited(self.backend.get(&table, &key)).await.map_err(unreachable)?;
@@ -537,12 +538,6 @@ impl fmt::Display for ProbeError {
 
 impl std::error::Error for ProbeError {}
 
-/// The time of this process, in milliseconds since 1970.
-fn unix_millis() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
 /// Runs an operation for as long as it may take.
 async fn limited<T>(operation: Stored<'_, T>) -> Result<T, StoreError> {
     match timeout(OPERATION, operation).await {
@@ -744,7 +739,10 @@ mod tests {
             let memory = Arc::new(Memory::default());
             let this = Sealing::new(memory.clone(), &keys, "test");
             let (table, key) = this.names(&Table::new("keys", 1, 1024, 100), "probe");
-            let times = ProbeTimes { since: unix_millis(), written: unix_millis() + seconds * 1000 };
+            let times = ProbeTimes {
+                since: unix_millis(SystemTime::now()),
+                written: unix_millis(SystemTime::now()) + seconds * 1000,
+            };
             let bytes = this.seal_probe(&table, &key, times).unwrap();
             let expires_in = Duration::from_secs(60);
             let write = Write { bytes: &bytes, owner: "local", expires_in, condition: Condition::Absent };

@@ -15,7 +15,7 @@ use mcp_runtime::{
 use mcp_tests::support::{Act, Peer, SUBSCRIPTION, initialized, notification};
 use serde_json::{Value, json};
 
-use super::{Transport, connect, pinned, played, until, within};
+use super::{Transport, connect, keeping_changes, pinned, played, until, within};
 
 #[mcp_type]
 #[derive(Debug)]
@@ -433,9 +433,7 @@ async fn changes_reach_those_who_subscribed_and_make_lists_stale() {
 #[tokio::test]
 async fn the_orderly_end_of_subscriptions_is_told_apart_from_a_loss() {
     let (server, handle) = watched();
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let kept = seen.clone();
-    let builder = Client::builder().on_change(move |event| kept.lock().unwrap().push(event));
+    let (builder, seen) = keeping_changes();
     let connected = connect(&server, Transport::Stdio, builder).await.unwrap();
     let _subscription = within(connected.client.subscribe("note://one", |_| {})).await.unwrap();
     handle.end_subscriptions();
@@ -512,9 +510,7 @@ async fn arguments_are_whatever_serializes_to_an_object() {
 async fn closing_the_own_client_is_the_end_of_subscriptions_and_no_loss() {
     for way in Transport::ALL {
         let (server, _handle) = watched();
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let kept = seen.clone();
-        let builder = Client::builder().on_change(move |event| kept.lock().unwrap().push(event));
+        let (builder, seen) = keeping_changes();
         let connected = connect(&server, way, builder).await.unwrap();
         let _subscription = within(connected.client.subscribe("note://one", |_| {})).await.unwrap();
         within(connected.client.close()).await;
@@ -528,8 +524,8 @@ async fn a_broken_stream_of_changes_is_opened_again() {
     let (server, handle) = watched();
     let http = mcp_tests::support::HttpServer::of(&server).await;
     let address = http.address;
-    let (seen, updates) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
-    let (kept, counted) = (seen.clone(), updates.clone());
+    let ((builder, seen), updates) = (keeping_changes(), Arc::new(Mutex::new(0)));
+    let counted = updates.clone();
     // a proxy whose connections can be cut
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
@@ -547,7 +543,6 @@ async fn a_broken_stream_of_changes_is_opened_again() {
             });
         }
     });
-    let builder = Client::builder().on_change(move |event| kept.lock().unwrap().push(event));
     let client = within(builder.connect(url)).await.unwrap();
     let _subscription =
         within(client.subscribe("note://one", move |_| *counted.lock().unwrap() += 1)).await.unwrap();
@@ -567,9 +562,7 @@ async fn a_broken_stream_of_changes_is_opened_again() {
 async fn a_server_that_refuses_subscriptions_loses_nothing() {
     for code in [-32601, -32603] {
         let listens = Arc::new(Mutex::new(0));
-        let (seen, counted) = (Arc::new(Mutex::new(Vec::new())), listens.clone());
-        let kept = seen.clone();
-        let builder = Client::builder().on_change(move |event| kept.lock().unwrap().push(event));
+        let ((builder, seen), counted) = (keeping_changes(), listens.clone());
         let capabilities = json!({ "tools": { "listChanged": true } });
         let _client = played(Revision::LATEST, capabilities, builder, move |method, _| {
             *counted.lock().unwrap() += usize::from(method == "subscriptions/listen");
@@ -585,9 +578,7 @@ async fn a_server_that_refuses_subscriptions_loses_nothing() {
 async fn a_subscription_that_is_refused_does_not_end_the_others() {
     let filters = Arc::new(Mutex::new(Vec::new()));
     let listened = filters.clone();
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let kept = seen.clone();
-    let builder = Client::builder().on_change(move |event| kept.lock().unwrap().push(event));
+    let (builder, seen) = keeping_changes();
     let capabilities = json!({ "resources": { "subscribe": true } });
     let (client, _) = played(Revision::LATEST, capabilities, builder, move |method, message| {
         let filter = &message["params"]["notifications"];

@@ -24,11 +24,14 @@ mod tls_listener;
 mod typed;
 mod using;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use mcp_runtime::{
     Revision, Server, ServerBuilder,
-    client::{Client, ClientBuilder, Error},
+    client::{ChangeEvent, Client, ClientBuilder, Error},
     prelude::*,
 };
 use mcp_tests::support::{Act, HttpServer, PATIENCE, Transport, play, until, with_handshake, within};
@@ -163,6 +166,13 @@ async fn played<A: Into<Act>>(
 ) -> (Client, UnboundedSender<Value>) {
     let (streams, sender) = play(with_handshake(revision, capabilities, answer));
     (within(builder.connect(streams)).await.expect("a connection"), sender)
+}
+
+/// A builder whose client keeps the changes that it is told of.
+fn keeping_changes() -> (ClientBuilder, Arc<Mutex<Vec<ChangeEvent>>>) {
+    let seen = Arc::<Mutex<Vec<_>>>::default();
+    let kept = seen.clone();
+    (Client::builder().on_change(move |event| kept.lock().unwrap().push(event)), seen)
 }
 
 /// Every transport with every revision, and with the one that is negotiated.

@@ -10,8 +10,8 @@ use std::{
 
 use axum::{body::Body, http::Response};
 use mcp_runtime::client::{Client, ClientBuilder, Error, FileTokens, KeyringTokens, OAuth, TokenStore};
-use mcp_tests::support::discovered;
-use serde_json::json;
+use mcp_tests::support::{TestFolder, discovered};
+use serde_json::{Value, json};
 use url::form_urlencoded;
 
 use super::{
@@ -143,25 +143,21 @@ async fn serve() -> (Arc<Issuer>, String) {
     (issuer, url)
 }
 
-/// A directory that is removed at the end.
-struct Folder(std::path::PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = mcp_tests::programs::cache_dir("client").join(format!("{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn tokens(&self) -> FileTokens {
-        FileTokens::new(self.0.join("tokens.json"))
-    }
+/// The file of tokens in a folder.
+fn tokens(folder: &TestFolder) -> FileTokens {
+    FileTokens::new(folder.join("tokens.json"))
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// The tokens that are kept for a server.
+fn kept(folder: &TestFolder, url: &str) -> Value {
+    tokens(folder).load(url).unwrap().unwrap()
+}
+
+/// Has the token that is kept renewed at its next use.
+fn set_old(folder: &TestFolder, url: &str) {
+    let mut kept = kept(folder, url);
+    kept["renew_at"] = 1.into();
+    tokens(folder).save(url, &kept).unwrap();
 }
 
 /// A client that asks a slow machine for its revision as long as it takes: it would take another one for an older server.
@@ -176,19 +172,19 @@ async fn connect(url: &str, store: FileTokens) -> Result<Client, Error> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rotating_refresh_token_is_used_once_by_all_calls_and_processes() {
-    let folder = Folder::new("rotation");
+    let folder = TestFolder::default();
     let (issuer, url) = serve().await;
     // two clients that share nothing but the file, as two processes do
     let clients =
-        [connect(&url, folder.tokens()).await.unwrap(), connect(&url, folder.tokens()).await.unwrap()];
+        [connect(&url, tokens(&folder)).await.unwrap(), connect(&url, tokens(&folder)).await.unwrap()];
     assert_eq!(issuer.authorized.load(Ordering::SeqCst), 1, "the second one found the first one's tokens");
     for round in 1..=3 {
         // the server ends the token early
         issuer.current.fetch_add(1, Ordering::SeqCst);
-        let kept = folder.tokens().load(&url).unwrap().unwrap();
+        let kept = kept(&folder, &url);
         let mut renewed = kept.clone();
         renewed["refresh_token"] = format!("secret-refresh-{}", issuer.current.load(Ordering::SeqCst)).into();
-        folder.tokens().save(&url, &renewed).unwrap();
+        tokens(&folder).save(&url, &renewed).unwrap();
         let before = issuer.refreshed.load(Ordering::SeqCst);
         let calls: Vec<_> =
             (0..50).map(|n| tokio::spawn(clients[n % 2].call("t", json!({})).into_future())).collect();
@@ -208,69 +204,63 @@ async fn a_rotating_refresh_token_is_used_once_by_all_calls_and_processes() {
 
 #[tokio::test]
 async fn an_old_token_is_renewed_and_a_refused_renewal_authorizes_again() {
-    let folder = Folder::new("renewal");
+    let folder = TestFolder::default();
     let (issuer, url) = serve().await;
-    drop(connect(&url, folder.tokens()).await.unwrap());
-    let mut kept = folder.tokens().load(&url).unwrap().unwrap();
-    kept["renew_at"] = 1.into();
-    folder.tokens().save(&url, &kept).unwrap();
-    drop(connect(&url, folder.tokens()).await.unwrap());
+    drop(connect(&url, tokens(&folder)).await.unwrap());
+    set_old(&folder, &url);
+    drop(connect(&url, tokens(&folder)).await.unwrap());
     assert_eq!((issuer.authorized.load(Ordering::SeqCst), issuer.refreshed.load(Ordering::SeqCst)), (1, 1));
 
-    let mut kept = folder.tokens().load(&url).unwrap().unwrap();
-    kept["renew_at"] = 1.into();
-    folder.tokens().save(&url, &kept).unwrap();
+    set_old(&folder, &url);
     issuer.refuses_refresh.store(1, Ordering::SeqCst);
-    drop(connect(&url, folder.tokens()).await.unwrap());
+    drop(connect(&url, tokens(&folder)).await.unwrap());
     assert_eq!(issuer.authorized.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]
 async fn a_busy_token_endpoint_is_an_error_and_costs_no_grant() {
-    let folder = Folder::new("busy");
+    let folder = TestFolder::default();
     let (issuer, url) = serve().await;
-    drop(connect(&url, folder.tokens()).await.unwrap());
-    let mut kept = folder.tokens().load(&url).unwrap().unwrap();
-    kept["renew_at"] = 1.into();
-    folder.tokens().save(&url, &kept).unwrap();
+    drop(connect(&url, tokens(&folder)).await.unwrap());
+    set_old(&folder, &url);
     for status in [429, 408, 503] {
         issuer.busy.store(status, Ordering::SeqCst);
-        let error = connect(&url, folder.tokens()).await.expect_err("the token cannot be renewed");
+        let error = connect(&url, tokens(&folder)).await.expect_err("the token cannot be renewed");
         let Error::Authorization { cause } = &error else { panic!("{error:?}") };
         assert!(
             matches!(**cause, Error::Http { status: got, .. } if usize::from(got) == status),
             "{error:?}"
         );
-        assert_eq!(folder.tokens().load(&url).unwrap().unwrap()["refresh_token"], "secret-refresh-1");
+        assert_eq!(kept(&folder, &url)["refresh_token"], "secret-refresh-1");
     }
     issuer.busy.store(0, Ordering::SeqCst);
-    drop(connect(&url, folder.tokens()).await.unwrap());
+    drop(connect(&url, tokens(&folder)).await.unwrap());
     assert_eq!((issuer.authorized.load(Ordering::SeqCst), issuer.refreshed.load(Ordering::SeqCst)), (1, 1));
 }
 
 #[tokio::test]
 async fn replies_of_the_token_endpoint_are_read_up_to_1_mib() {
-    let folder = Folder::new("reply");
+    let folder = TestFolder::default();
     let (issuer, url) = serve().await;
     issuer.reply_size.store((1 << 20) + 1, Ordering::SeqCst);
-    let error = connect(&url, folder.tokens()).await.expect_err("too large");
+    let error = connect(&url, tokens(&folder)).await.expect_err("too large");
     let Error::Authorization { cause } = &error else { panic!("{error:?}") };
     assert!(matches!(**cause, Error::TooLarge { limit, .. } if limit == 1 << 20), "{error}");
-    assert_eq!(folder.tokens().load(&url).unwrap().filter(|kept| !kept["access_token"].is_null()), None);
+    assert_eq!(tokens(&folder).load(&url).unwrap().filter(|kept| !kept["access_token"].is_null()), None);
     issuer.reply_size.store(1 << 20, Ordering::SeqCst);
-    drop(connect(&url, folder.tokens()).await.unwrap());
+    drop(connect(&url, tokens(&folder)).await.unwrap());
     assert_eq!(issuer.authorized.load(Ordering::SeqCst), 2);
-    assert!(folder.tokens().load(&url).unwrap().unwrap()["access_token"].is_string());
+    assert!(kept(&folder, &url)["access_token"].is_string());
 }
 
 #[cfg(unix)]
 #[tokio::test]
 async fn the_file_of_tokens_is_its_owners() {
     use std::os::unix::fs::PermissionsExt as _;
-    let folder = Folder::new("owner");
+    let folder = TestFolder::default();
     let (_issuer, url) = serve().await;
-    drop(connect(&url, folder.tokens()).await.unwrap());
-    for entry in std::fs::read_dir(&folder.0).unwrap() {
+    drop(connect(&url, tokens(&folder)).await.unwrap());
+    for entry in std::fs::read_dir(&*folder).unwrap() {
         let entry = entry.unwrap();
         let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o600, "{}", entry.path().display());
@@ -281,15 +271,15 @@ async fn the_file_of_tokens_is_its_owners() {
 #[tokio::test]
 async fn the_file_of_tokens_is_made_anew_whatever_lies_beside_it() {
     use std::os::unix::fs::PermissionsExt as _;
-    let folder = Folder::new("beside");
-    let path = |name: &str| folder.0.join(name);
+    let folder = TestFolder::default();
+    let path = |name: &str| folder.join(name);
     for name in ["tokens.json", "tokens.json.next"] {
         std::fs::write(path(name), "{}").unwrap();
         std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(0o666)).unwrap();
     }
     std::fs::write(path("of another"), "kept").unwrap();
     std::os::unix::fs::symlink(path("of another"), path("tokens.json.write")).unwrap();
-    let tokens = folder.tokens();
+    let tokens = tokens(&folder);
     tokens.save("https://example.com/mcp", &serde_json::json!({ "access_token": "secret" })).unwrap();
     assert_eq!(std::fs::metadata(path("tokens.json")).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(std::fs::read_to_string(path("of another")).unwrap(), "kept");
@@ -298,13 +288,13 @@ async fn the_file_of_tokens_is_made_anew_whatever_lies_beside_it() {
 
 #[tokio::test]
 async fn a_broken_file_of_tokens_is_set_aside() {
-    let folder = Folder::new("broken");
+    let folder = TestFolder::default();
     for broken in ["", "{\"https:", "[1]", "\u{0}"] {
-        std::fs::write(folder.0.join("tokens.json"), broken).unwrap();
+        std::fs::write(folder.join("tokens.json"), broken).unwrap();
         let (_issuer, url) = serve().await;
-        drop(connect(&url, folder.tokens()).await.unwrap());
-        assert_eq!(std::fs::read_to_string(folder.0.join("tokens.json.broken")).unwrap(), broken);
-        assert!(folder.tokens().load(&url).unwrap().is_some());
+        drop(connect(&url, tokens(&folder)).await.unwrap());
+        assert_eq!(std::fs::read_to_string(folder.join("tokens.json.broken")).unwrap(), broken);
+        assert!(tokens(&folder).load(&url).unwrap().is_some());
     }
 }
 
@@ -360,9 +350,9 @@ async fn the_redirect_is_received_on_this_machine() {
 
 #[tokio::test]
 async fn the_token_of_a_workload_is_read_from_its_file_each_time() {
-    let folder = Folder::new("workload");
+    let folder = TestFolder::default();
     let (issuer, url) = serve().await;
-    let file = folder.0.join("token");
+    let file = folder.join("token");
     std::fs::write(&file, "platform-token-1\n").unwrap();
     let connect = || {
         let oauth = OAuth::workload_identity_file("me", &file).issuer(url.trim_end_matches("/mcp"));
@@ -380,13 +370,11 @@ async fn the_token_of_a_workload_is_read_from_its_file_each_time() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_processes_share_a_rotating_refresh_token() {
-    let folder = Folder::new("processes");
+    let folder = TestFolder::default();
     let (issuer, url) = serve().await;
-    drop(connect(&url, folder.tokens()).await.unwrap());
+    drop(connect(&url, tokens(&folder)).await.unwrap());
     // both begin with an access token that has ended
-    let mut kept = folder.tokens().load(&url).unwrap().unwrap();
-    kept["renew_at"] = 1.into();
-    folder.tokens().save(&url, &kept).unwrap();
+    set_old(&folder, &url);
     // tokens end while they are used: each of these is renewed by one of the calls of both processes, of which a hundred
     // are in progress at once
     issuer.lifetime.store(130, Ordering::SeqCst);
@@ -394,7 +382,7 @@ async fn two_processes_share_a_rotating_refresh_token() {
         .map(|_| {
             let mut command = super::programs::program("tokens");
             command.env("MCP_TESTS_URL", &url).env("MCP_TESTS_ROUNDS", "4");
-            command.env("MCP_TESTS_TOKENS", folder.0.join("tokens.json"));
+            command.env("MCP_TESTS_TOKENS", folder.join("tokens.json"));
             let limit = crate::PATIENCE;
             tokio::task::spawn_blocking(move || {
                 mcp_tests::programs::child::run(&mut command, "", limit).unwrap()
@@ -413,27 +401,25 @@ async fn two_processes_share_a_rotating_refresh_token() {
 
 #[tokio::test]
 async fn a_call_that_is_dropped_while_a_token_is_renewed_does_not_lose_it() {
-    let folder = Folder::new("dropped");
+    let folder = TestFolder::default();
     let (issuer, url) = serve().await;
-    let client = connect(&url, folder.tokens()).await.unwrap();
+    let client = connect(&url, tokens(&folder)).await.unwrap();
     // the server does not accept the token any more, and is slow to answer with the next one
     issuer.lifetime.store(1, Ordering::SeqCst);
     client.call("t", json!({})).await.ok();
     issuer.lifetime.store(0, Ordering::SeqCst);
-    let mut kept = folder.tokens().load(&url).unwrap().unwrap();
-    kept["renew_at"] = 1.into();
-    folder.tokens().save(&url, &kept).unwrap();
+    set_old(&folder, &url);
     let before = issuer.refreshed.load(Ordering::SeqCst);
     issuer.slow_refresh.store(300, Ordering::SeqCst);
-    let second = tokio::spawn(connect_to(url.clone(), folder.tokens()));
+    let second = tokio::spawn(connect_to(url.clone(), tokens(&folder)));
     super::until(|| issuer.refreshed.load(Ordering::SeqCst) > before).await;
     second.abort();
     assert!(second.await.unwrap_err().is_cancelled());
     issuer.slow_refresh.store(0, Ordering::SeqCst);
     // what the server has sent is kept, although no call waits for it
     let latest = format!("secret-refresh-{}", issuer.current.load(Ordering::SeqCst));
-    super::until(|| folder.tokens().load(&url).unwrap().unwrap()["refresh_token"] == *latest).await;
-    let third = connect(&url, folder.tokens()).await.unwrap();
+    super::until(|| kept(&folder, &url)["refresh_token"] == *latest).await;
+    let third = connect(&url, tokens(&folder)).await.unwrap();
     assert!(third.call("t", json!({})).await.is_ok());
     assert_eq!((issuer.authorized.load(Ordering::SeqCst), issuer.reused.load(Ordering::SeqCst)), (1, 0));
 }
@@ -444,9 +430,9 @@ async fn connect_to(url: String, store: FileTokens) -> Result<Client, Error> {
 
 #[tokio::test]
 async fn tokens_are_kept_in_the_keyring_that_the_program_has_set() {
-    let folder = Folder::new("keyring");
+    let folder = TestFolder::default();
     let (issuer, url) = serve().await;
-    let tokens = KeyringTokens::new("mcp-tests", folder.0.join("lock"));
+    let tokens = KeyringTokens::new("mcp-tests", folder.join("lock"));
     let connect = || {
         let oauth = OAuth::headless("http://localhost:1/callback").store(tokens.clone());
         within(builder().oauth(oauth).connect(&url))
@@ -467,14 +453,14 @@ async fn tokens_are_kept_in_the_keyring_that_the_program_has_set() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_of_a_login_is_opened_in_the_browser_of_the_system() {
     use std::os::unix::fs::PermissionsExt as _;
-    let folder = Folder::new("browser");
+    let folder = TestFolder::default();
     let (issuer, url) = serve().await;
     // a first launcher that fails, and one that works, which tells what it was given
     let write = |name: &str, script: &str| {
-        std::fs::write(folder.0.join(name), script).unwrap();
-        std::fs::set_permissions(folder.0.join(name), std::fs::Permissions::from_mode(0o700)).unwrap();
+        std::fs::write(folder.join(name), script).unwrap();
+        std::fs::set_permissions(folder.join(name), std::fs::Permissions::from_mode(0o700)).unwrap();
     };
-    let opened = folder.0.join("opened");
+    let opened = folder.join("opened");
     write("xdg-open", "#!/bin/sh\nexit 3\n");
     write(
         "gio",
@@ -483,7 +469,7 @@ async fn the_page_of_a_login_is_opened_in_the_browser_of_the_system() {
             opened.display()
         ),
     );
-    let path = format!("{}:{}", folder.0.display(), std::env::var("PATH").unwrap_or_default());
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
     let mut command = super::programs::program("browser");
     command.env("MCP_TESTS_URL", &url).env("PATH", path).stderr(std::process::Stdio::piped());
     let program = tokio::task::spawn_blocking(move || command.output());

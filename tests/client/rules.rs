@@ -1,7 +1,7 @@
 //! Rules of the protocol for clients, with servers that do not keep theirs: what is ignored, refused, or never sent.
 
 use std::sync::{
-    Arc, Mutex,
+    Arc,
     atomic::{AtomicUsize, Ordering},
 };
 
@@ -12,7 +12,7 @@ use mcp_runtime::{
 use mcp_tests::support::{Peer, SUBSCRIPTION, cancelled, discovered, initialized, notification, request};
 use serde_json::{Value, json};
 
-use super::{until, within};
+use super::{keeping_changes, until, within};
 
 /// A client of this revision and its server, after the handshake.
 async fn connected(revision: Revision, capabilities: Value, builder: ClientBuilder) -> (Client, Peer) {
@@ -99,9 +99,7 @@ async fn a_server_that_ends_fails_its_calls_whatever_they_wait_for() {
 
 #[tokio::test]
 async fn a_subscription_that_the_server_cancels_has_ended() {
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let kept = seen.clone();
-    let builder = Client::builder().on_change(move |event| kept.lock().unwrap().push(event));
+    let (builder, seen) = keeping_changes();
     let capabilities = json!({ "tools": { "listChanged": true } });
     let (client, mut peer) = connected(Revision::V2026_07_28, capabilities.clone(), builder).await;
     let listen = peer.next().await;
@@ -125,9 +123,7 @@ async fn a_subscription_that_the_server_cancels_has_ended() {
 
 #[tokio::test]
 async fn changes_on_a_shared_channel_count_only_with_the_id_of_a_subscription() {
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let kept = seen.clone();
-    let builder = Client::builder().on_change(move |event| kept.lock().unwrap().push(event));
+    let (builder, seen) = keeping_changes();
     let capabilities = json!({ "tools": { "listChanged": true }, "prompts": { "listChanged": true } });
     let (_client, mut peer) = connected(Revision::V2026_07_28, capabilities, builder).await;
     let listen = peer.next().await;

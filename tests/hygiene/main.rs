@@ -45,6 +45,32 @@ fn texts() -> impl Iterator<Item = (String, String)> {
     files().into_iter().filter_map(|(name, path)| Some((name, fs::read_to_string(path).ok()?)))
 }
 
+/// A file of the workspace.
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The lines of the text files with such a name, each with its place.
+fn lines(is_wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = (String, String)> {
+    texts().filter(move |(name, _)| is_wanted(name)).flat_map(|(name, text)| {
+        let numbered = text.lines().enumerate();
+        numbered.map(|(at, line)| (format!("{name}:{}", at + 1), line.to_owned())).collect::<Vec<_>>()
+    })
+}
+
+/// The section of a page below this heading.
+fn section(page: &str, heading: &str) -> String {
+    let page = read(page);
+    let (_, section) = page.split_once(heading).unwrap_or_else(|| panic!("no section `{heading}`"));
+    section.split("\n## ").next().unwrap_or_default().to_owned()
+}
+
+/// The text of a page between these.
+fn between<'a>(text: &'a str, begin: &str, end: &str) -> &'a str {
+    let (_, rest) = text.split_once(begin).unwrap_or_else(|| panic!("no `{begin}`"));
+    rest.split_once(end).unwrap_or_else(|| panic!("no `{end}` after `{begin}`")).0
+}
+
 fn report(wrong: &[String]) {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
@@ -127,8 +153,8 @@ fn links_between_pages_resolve() {
 
 #[test]
 fn every_page_of_the_guide_is_listed_and_its_rust_is_compiled() {
-    let index = fs::read_to_string(root().join("docs/README.md")).expect("the index");
-    let doctests = fs::read_to_string(root().join("tests/lib.rs")).expect("the doctests");
+    let index = read("docs/README.md");
+    let doctests = read("tests/lib.rs");
     let listed = links(&index);
     let mut wrong = Vec::new();
     for name in files().keys().filter_map(|name| name.strip_prefix("docs/")) {
@@ -157,8 +183,8 @@ fn guide_item(file: &str) -> String {
 
 #[test]
 fn labels_of_links_lead_to_the_same_page_in_the_repository_and_in_the_documentation_of_the_crate() {
-    let labels = fs::read_to_string(root().join("mcp-runtime/src/guide_links.txt")).expect("the labels");
-    let guide = fs::read_to_string(root().join("mcp-runtime/src/guide.rs")).expect("the guide's modules");
+    let labels = read("mcp-runtime/src/guide_links.txt");
+    let guide = read("mcp-runtime/src/guide.rs");
     let mut unused: HashSet<&str> = labels.lines().collect();
     let mut wrong = Vec::new();
     for (name, path) in files().iter().filter(|(name, _)| *name == "README.md" || name.starts_with("docs/")) {
@@ -228,11 +254,10 @@ fn programs_on_pages_that_other_crates_need_are_those_that_are_compiled_with_the
         ("docs/database.md", "examples/postgres/src/main.rs"),
     ];
     for (page, program) in programs {
-        let text = fs::read_to_string(root().join(page)).expect("the page");
-        let program = fs::read_to_string(root().join(program)).expect("the program");
-        let blocks: Vec<_> = text.split("```rust,ignore\n").skip(1).collect();
-        assert_eq!(blocks.len(), 1, "{page}");
-        assert_eq!(blocks[0].split_once("```\n").expect("its end").0, program, "{page}");
+        let text = read(page);
+        let program = read(program);
+        assert_eq!(text.matches("```rust,ignore\n").count(), 1, "{page}");
+        assert_eq!(between(&text, "```rust,ignore\n", "```\n"), program, "{page}");
     }
     let is_known = |name: &str| programs.iter().any(|(page, _)| *page == name);
     let others = texts().filter(|(name, text)| !is_known(name) && text.contains("```rust,ignore\n"));
@@ -241,21 +266,16 @@ fn programs_on_pages_that_other_crates_need_are_those_that_are_compiled_with_the
 
 #[test]
 fn the_example_hello_is_the_program_of_the_readme() {
-    let readme = fs::read_to_string(root().join("README.md")).expect("the README");
-    let (_, block) = readme.split_once("```rust,no_run\n").expect("a block");
-    let program = block.split_once("```").expect("its end").0;
-    assert_eq!(fs::read_to_string(root().join("examples/hello/main.rs")).expect("the example"), program);
+    let readme = read("README.md");
+    assert_eq!(read("examples/hello/main.rs"), between(&readme, "```rust,no_run\n", "```"));
 }
 
 /// The library compiles it for its tests, where it answers a request.
 #[test]
 fn the_example_of_a_capability_is_the_one_that_is_compiled() {
-    let page = fs::read_to_string(root().join("docs/architecture.md")).expect("the page");
-    let (_, section) = page.split_once("## To add a capability").expect("the section");
-    let (_, block) = section.split_once("```text\n").expect("a block");
-    let example = block.split_once("```").expect("its end").0;
-    let file = root().join("mcp-runtime/src/capability/tests/moods.rs");
-    let file = fs::read_to_string(file).expect("the example");
+    let section = section("docs/architecture.md", "## To add a capability");
+    let example = between(&section, "```text\n", "```");
+    let file = read("mcp-runtime/src/capability/tests/moods.rs");
     assert!(example.lines().count() <= 45, "it is long");
     assert!(file.contains(example), "the page and the file differ");
 }
@@ -271,12 +291,10 @@ fn no_file_contains_a_path_of_the_machine() {
         line.match_indices(trace).any(|(at, _)| line.get(..at).is_some_and(|b| !inside(b)))
     };
     let mut wrong = Vec::new();
-    for (name, text) in texts() {
-        for (number, line) in text.lines().enumerate() {
-            if let Some(trace) = traces.iter().find(|trace| tells(line, trace)) {
-                wrong.push(format!("{name}:{}: `{trace}`", number + 1));
-            }
-        }
+    for (place, line) in lines(|_| true) {
+        wrong.extend(
+            traces.iter().find(|trace| tells(&line, trace)).map(|trace| format!("{place}: `{trace}`")),
+        );
     }
     report(&wrong);
 }
@@ -316,13 +334,12 @@ fn packages_come_from_the_usual_registries() {
 fn actions_of_workflows_are_named_by_their_commits() {
     let is_commit = |text: &str| text.len() == 40 && text.chars().all(|c| c.is_ascii_hexdigit());
     let (mut checked, mut wrong) = (0, Vec::new());
-    for (name, text) in texts().filter(|(name, _)| name.starts_with(".github/workflows/")) {
-        for line in text.lines().filter_map(|line| line.split_once("uses: ")).map(|(_, action)| action) {
-            checked += 1;
-            let commit = line.split_once('@').map(|(_, rest)| rest.split(' ').next().unwrap_or_default());
-            if !commit.is_some_and(is_commit) {
-                wrong.push(format!("{name}: `{line}` is not `ACTION@COMMIT # VERSION`"));
-            }
+    for (place, line) in lines(|name| name.starts_with(".github/workflows/")) {
+        let Some((_, action)) = line.split_once("uses: ") else { continue };
+        checked += 1;
+        let commit = action.split_once('@').map(|(_, rest)| rest.split(' ').next().unwrap_or_default());
+        if !commit.is_some_and(is_commit) {
+            wrong.push(format!("{place}: `{action}` is not `ACTION@COMMIT # VERSION`"));
         }
     }
     report(&wrong);
@@ -331,7 +348,7 @@ fn actions_of_workflows_are_named_by_their_commits() {
 
 #[test]
 fn the_changelog_has_no_history_before_the_first_release() {
-    let changelog = fs::read_to_string(root().join("CHANGELOG.md")).expect("the CHANGELOG");
+    let changelog = read("CHANGELOG.md");
     let released = changelog.lines().any(|line| line.starts_with("## [") && line.contains("] - 20"));
     let kinds = ["- added:", "- changed:", "- fixed:", "- breaking:"];
     let history = changelog.lines().filter(|line| kinds.iter().any(|kind| line.starts_with(kind)));
@@ -446,19 +463,18 @@ fn every_fuzz_target_has_seeds_and_a_program() {
     // those in folders of tests: of other packages, of messages, and of what builds without fuzzing leave out
     let folders = ["tests/fuzzing/schema", "tests/fuzzing/envelope", "core/admission/tests/rates"];
     for file in folders.into_iter().chain(["transport/http/tests/header_params"]) {
-        let file = root().join("mcp-runtime/src").join(file).with_extension("rs");
-        targets.extend(named(&fs::read_to_string(file).expect("the targets"), "Target { name: \""));
+        let file = read(&format!("mcp-runtime/src/{file}.rs"));
+        targets.extend(named(&file, "Target { name: \""));
     }
     assert!(targets.len() >= 10, "{targets:?}");
     assert_eq!(names("mcp-runtime/src/tests/fuzzing/seeds"), targets);
     // the player of sessions is not in the crate
     targets.insert("sessions".to_owned());
     assert_eq!(names("tests/fuzz/fuzz_targets"), targets);
-    let manifest = fs::read_to_string(root().join("tests/fuzz/Cargo.toml")).expect("the manifest");
+    let manifest = read("tests/fuzz/Cargo.toml");
     assert_eq!(named(&manifest, "[[bin]]\nname = \""), targets);
-    let workflow = fs::read_to_string(root().join(".github/workflows/fuzz.yml")).expect("the workflow");
-    let (_, list) = workflow.split_once("target: [").expect("a list");
-    let weekly = list.split(']').next().unwrap_or_default().split(", ").map(str::to_owned);
+    let workflow = read(".github/workflows/fuzz.yml");
+    let weekly = between(&workflow, "target: [", "]").split(", ").map(str::to_owned);
     assert_eq!(weekly.collect::<BTreeSet<_>>(), targets, "the targets that are fuzzed every week");
 }
 
@@ -467,7 +483,7 @@ fn every_fuzz_target_has_seeds_and_a_program() {
 /// programs with few features.
 #[test]
 fn cargo_test_runs_the_tests_of_every_member_but_those_with_programs_or_features_of_their_own() {
-    let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("the manifest");
+    let manifest = read("Cargo.toml");
     let members = |key: &str| {
         let line = manifest.lines().find_map(|line| line.strip_prefix(key)).expect("a list");
         line.split('"').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()
@@ -494,7 +510,6 @@ fn named_options(text: &str) -> Vec<&str> {
 
 #[test]
 fn the_tables_of_the_readme_and_of_the_guide_have_every_option_and_no_other() {
-    let read = |page: &str| fs::read_to_string(root().join(page)).expect("a page");
     let (readme, source) = (read("README.md"), read("mcp-macros/src/options/known.rs"));
     let options = |list: &&str| -> Vec<&str> {
         let (_, list) = source.split_once(&format!("const {list}: &[&str] =")).expect("the options");
@@ -532,9 +547,7 @@ fn the_tables_of_the_readme_and_of_the_guide_have_every_option_and_no_other() {
 
 #[test]
 fn the_table_of_features_has_every_feature_of_the_manifest_and_no_other() {
-    let page = fs::read_to_string(root().join("docs/transports.md")).expect("the page");
-    let (_, section) = page.split_once("\n## Features\n").expect("the section");
-    let section = section.split("\n## ").next().unwrap_or_default();
+    let section = section("docs/transports.md", "\n## Features\n");
     let listed = |line: &str| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_owned());
     let listed: BTreeSet<String> = section.lines().filter_map(listed).collect();
     let named = features("mcp-runtime");
@@ -544,7 +557,7 @@ fn the_table_of_features_has_every_feature_of_the_manifest_and_no_other() {
 
 /// The features of a package that users may name, without `default`.
 fn features(package: &str) -> BTreeSet<String> {
-    let manifest = fs::read_to_string(root().join(package).join("Cargo.toml")).expect("the manifest");
+    let manifest = read(&format!("{package}/Cargo.toml"));
     let (_, table) = manifest.split_once("\n[features]\n").expect("the features");
     let table = table.split("\n[").next().unwrap_or_default();
     let named = table.lines().filter_map(|line| line.split_once(" = [")).map(|(name, _)| name);
@@ -556,7 +569,7 @@ fn features(package: &str) -> BTreeSet<String> {
 fn the_program_that_uses_each_feature_has_a_part_for_every_feature() {
     let package = "tests/features/each";
     assert_eq!(features(package), features("mcp-runtime"));
-    let program = fs::read_to_string(root().join(package).join("main.rs")).expect("the program");
+    let program = read(&format!("{package}/main.rs"));
     let (_, parts) = program.split_once("async fn main() {").expect("its parts");
     for feature in features(package) {
         assert!(parts.contains(&format!("feature = \"{feature}\"")), "no part for `{feature}`");
@@ -640,10 +653,7 @@ fn imported_modules(code: &str) -> HashSet<String> {
 
 /// The modules of a crate in the order of its table in the architecture page: each uses only those above it.
 fn module_order(krate: &str) -> Vec<String> {
-    let page = fs::read_to_string(root().join("docs/architecture.md")).expect("the page");
-    let heading = format!("## Modules of `{krate}`");
-    let (_, section) = page.split_once(&heading).unwrap_or_else(|| panic!("no section `{heading}`"));
-    let section = section.split("\n## ").next().unwrap_or_default();
+    let section = section("docs/architecture.md", &format!("## Modules of `{krate}`"));
     let first_cells = section.lines().filter_map(|line| line.strip_prefix("| `")?.split(" |").next());
     let names = first_cells.flat_map(|cell| cell.split('`').map(str::to_owned).collect::<Vec<_>>());
     names.filter(|name| name.chars().any(char::is_alphanumeric)).collect()
@@ -777,9 +787,7 @@ fn what_a_capability_answers_is_in_the_file_of_that_name_in_its_folder() {
 
 #[test]
 fn the_architecture_page_names_every_module() {
-    let page = fs::read_to_string(root().join("docs/architecture.md")).expect("the page");
-    let (_, section) = page.split_once("## Modules of `mcp-runtime`").expect("the section");
-    let section = section.split("\n## ").next().unwrap_or_default();
+    let section = section("docs/architecture.md", "## Modules of `mcp-runtime`");
     let named: HashSet<&str> = section
         .lines()
         .filter_map(|line| line.strip_prefix("| `")?.split_once("` |"))
@@ -902,14 +910,12 @@ fn texts_use_the_words_of_the_field() {
     let phrases: Vec<String> =
         phrases.iter().map(|phrase| format!(" {} ", phrase.chars().rev().collect::<String>())).collect();
     let mut wrong = Vec::new();
-    for (name, text) in texts().filter(|(name, _)| name.ends_with(".rs") || name.ends_with(".md")) {
-        for (number, line) in text.lines().enumerate() {
-            let words: Vec<_> =
-                line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-            let words = format!(" {} ", words.join(" ").to_lowercase());
-            if let Some(phrase) = phrases.iter().find(|phrase| words.contains(*phrase)) {
-                wrong.push(format!("{name}:{}: \"{}\"", number + 1, phrase.trim()));
-            }
+    for (place, line) in lines(|name| name.ends_with(".rs") || name.ends_with(".md")) {
+        let words: Vec<_> =
+            line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+        let words = format!(" {} ", words.join(" ").to_lowercase());
+        if let Some(phrase) = phrases.iter().find(|phrase| words.contains(*phrase)) {
+            wrong.push(format!("{place}: \"{}\"", phrase.trim()));
         }
     }
     report(&wrong);
@@ -942,17 +948,12 @@ fn examples_compare_secrets_in_constant_time() {
     assert!(compares_a_secret("Some(sent) if *sent == *secret => {"));
     assert!(compares_a_secret("Some(\"ada-secret\") => User,"));
     assert!(!compares_a_secret("let known = sent.ct_eq(secret.as_bytes());"));
-    let mut wrong = Vec::new();
     let is_example = |name: &str| {
         name == "README.md"
             || ["docs/", "examples/", "mcp-macros/src/examples/"].iter().any(|at| name.starts_with(at))
     };
-    for (name, text) in texts().filter(|(name, _)| is_example(name)) {
-        for (number, line) in text.lines().enumerate().filter(|(_, line)| compares_a_secret(line)) {
-            wrong.push(format!("{name}:{}: {}", number + 1, line.trim()));
-        }
-    }
-    report(&wrong);
+    let wrong = lines(is_example).filter(|(_, line)| compares_a_secret(line));
+    report(&wrong.map(|(place, line)| format!("{place}: {}", line.trim())).collect::<Vec<_>>());
 }
 
 /// The names that the `pub use` lines outside of the modules in a file export.
@@ -996,10 +997,9 @@ fn public_methods(code: &str, of: &str) -> usize {
 
 #[test]
 fn the_public_face_stays_small() {
-    let read =
-        |path: &str| fs::read_to_string(root().join("mcp-runtime/src").join(path)).expect("a source file");
-    let root_names = exported(&read("lib.rs")).len() + read("lib.rs").matches("#[macro_export]").count();
-    let prelude = exported(&read("prelude.rs")).len();
+    let lib = read("mcp-runtime/src/lib.rs");
+    let root_names = exported(&lib).len() + lib.matches("#[macro_export]").count();
+    let prelude = exported(&read("mcp-runtime/src/prelude.rs")).len();
     let sources = sources("mcp-runtime");
     let methods: usize = sources.iter().map(|(_, code)| public_methods(code, "ServerBuilder")).sum();
     let examples = "\nimpl S {\n    #[doc(hidden)]\n    pub fn new() {}\n    pub async fn a() {}\n}\n\

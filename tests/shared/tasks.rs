@@ -15,12 +15,11 @@ use mcp_runtime::{
     prelude::*,
     store::{Memory, Shared},
 };
-use mcp_tests::support::{BreakableStore, EventStream, HttpRequest, HttpServer, TestFolder, server_key};
-use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _},
-    time::sleep,
+use mcp_tests::support::{
+    BreakableStore, EventStream, HttpRequest, HttpServer, LineConnection, TestFolder, server_key,
 };
+use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use super::TestStore;
 
@@ -257,6 +256,20 @@ pub(crate) async fn start(at: SocketAddr, tool: &str, files: &Files) -> String {
     reply["result"]["taskId"].as_str().expect("an id").to_owned()
 }
 
+/// Starts a task, and waits until it has done this: what it does, and its id.
+async fn begun(at: SocketAddr, tool: &str, line: &str) -> (Files, String) {
+    let files = Files::new();
+    let id = start(at, tool, &files).await;
+    files.until(line, 1).await;
+    (files, id)
+}
+
+/// Waits for the end of [`again`], which had to begin so often.
+async fn assert_again(at: &HttpServer, id: &str, files: &Files, times: usize) {
+    let done = until(at.address, id, "completed").await;
+    assert_eq!((text(&done), files.count("begun")), ("7 ada 2 \"north\"", times), "{:?}", files.lines());
+}
+
 pub(crate) async fn get(at: SocketAddr, id: &str) -> Value {
     request("tasks/get", json!({ "taskId": id })).send(at).await.json()["result"].clone()
 }
@@ -428,9 +441,7 @@ async fn a_result_is_kept_while_the_store_is_away() {
     let store = BreakableStore::default();
     let one = HttpServer::start(builder(store.clone())).await;
     let two = HttpServer::start(builder(store.clone())).await;
-    let files = Files::new();
-    let id = start(one.address, "hold", &files).await;
-    files.until("begun", 1).await;
+    let (files, id) = begun(one.address, "hold", "begun").await;
     store.set_broken(true);
     files.open();
     files.until("over", 1).await;
@@ -455,9 +466,7 @@ async fn a_store_that_was_away_for_longer_than_a_lease_costs_no_task() {
     let store = BreakableStore::default();
     let one = HttpServer::start(builder(store.clone())).await;
     let two = HttpServer::start(builder(store.clone())).await;
-    let files = Files::new();
-    let id = start(one.address, "again", &files).await;
-    files.until("has its ticket", 1).await;
+    let (files, id) = begun(one.address, "again", "has its ticket").await;
     for _ in 0..2 {
         store.set_broken(true);
         sleep(LEASE * 2).await;
@@ -465,8 +474,7 @@ async fn a_store_that_was_away_for_longer_than_a_lease_costs_no_task() {
         sleep(LEASE * 2).await;
     }
     files.open();
-    let done = until(two.address, &id, "completed").await;
-    assert_eq!((text(&done), files.count("begun")), ("7 ada 2 \"north\"", 1), "{:?}", files.lines());
+    assert_again(&two, &id, &files, 1).await;
 }
 
 #[tokio::test]
@@ -475,9 +483,7 @@ async fn a_task_goes_on_whose_replica_reaches_the_store_later_than_the_others() 
     let (here, there) = (store.of_another_replica(), store.of_another_replica());
     let one = HttpServer::start(builder(here.clone())).await;
     let two = HttpServer::start(builder(there.clone())).await;
-    let files = Files::new();
-    let id = start(one.address, "again", &files).await;
-    files.until("has its ticket", 1).await;
+    let (files, id) = begun(one.address, "again", "has its ticket").await;
     // until the other does not wait any longer since it has just begun
     sleep(Duration::from_secs(9)).await;
     for store in [&here, &there] {
@@ -490,8 +496,7 @@ async fn a_task_goes_on_whose_replica_reaches_the_store_later_than_the_others() 
     assert_eq!(get(two.address, &id).await["status"], "working");
     here.set_broken(false);
     files.open();
-    let done = until(two.address, &id, "completed").await;
-    assert_eq!((text(&done), files.count("begun")), ("7 ada 2 \"north\"", 1), "{:?}", files.lines());
+    assert_again(&two, &id, &files, 1).await;
 }
 
 #[tokio::test]
@@ -503,9 +508,7 @@ async fn a_replica_that_was_cut_off_until_its_task_had_expired_ends_it() {
     };
     let one = HttpServer::start(short(builder(here.clone()))).await;
     let two = HttpServer::start(short(builder(there.clone()))).await;
-    let files = Files::new();
-    let id = start(one.address, "report", &files).await;
-    files.until("begun", 1).await;
+    let (files, id) = begun(one.address, "report", "begun").await;
     here.set_broken(true);
     // its time to live, and four leases
     sleep(Duration::from_secs(4)).await;
@@ -538,9 +541,7 @@ async fn a_task_that_is_cancelled_while_another_replica_takes_it_over_ends() {
     let slow = |builder: ServerBuilder| builder.tasks(|tasks| tasks.lease(Duration::from_secs(16)));
     let mut one = HttpServer::start(slow(builder(store.of_another_replica()))).await;
     let two = HttpServer::start(slow(builder(there.clone()))).await;
-    let files = Files::new();
-    let id = start(one.address, "again", &files).await;
-    files.until("has its ticket", 1).await;
+    let (files, id) = begun(one.address, "again", "has its ticket").await;
     let (carried_out, release) = there.hold_answer("/tasks");
     one.stop();
     one.stopped().await;
@@ -568,9 +569,7 @@ async fn a_task_that_is_taken_over_without_an_answer_of_the_store_is_run() {
     let there = store.of_another_replica();
     let mut one = HttpServer::start(builder(store.of_another_replica())).await;
     let two = HttpServer::start(builder(there.clone())).await;
-    let files = Files::new();
-    let id = start(one.address, "again", &files).await;
-    files.until("has its ticket", 1).await;
+    let (files, id) = begun(one.address, "again", "has its ticket").await;
     let (carried_out, unanswered) = there.hold_answer("/tasks");
     one.stop();
     one.stopped().await;
@@ -579,19 +578,14 @@ async fn a_task_that_is_taken_over_without_an_answer_of_the_store_is_run() {
     files.until("has its ticket", 2).await;
     drop(unanswered);
     files.open();
-    let done = until(two.address, &id, "completed").await;
-    assert_eq!((text(&done), files.count("begun")), ("7 ada 2 \"north\"", 2), "{:?}", files.lines());
+    assert_again(&two, &id, &files, 2).await;
 }
 
 #[tokio::test]
 async fn a_stream_of_tasks_is_refused_on_byte_streams_while_the_store_is_away() {
     let store = BreakableStore::default();
-    let (ours, theirs) = tokio::io::duplex(64 * 1024);
-    let (read, write) = tokio::io::split(theirs);
     let server = builder(store.clone()).build().expect("a server");
-    let _served = tokio::spawn(async move { server.serve(read, write).await });
-    let (read, mut write) = tokio::io::split(ours);
-    let mut lines = tokio::io::BufReader::new(read).lines();
+    let mut client = LineConnection::serve(&server, 1 << 16);
     store.set_broken(true);
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -604,11 +598,7 @@ async fn a_stream_of_tasks_is_refused_on_byte_streams_while_the_store_is_away() 
         (1, "subscriptions/listen", json!({ "_meta": meta, "notifications": notifications })),
         (2, "tools/list", json!({ "_meta": meta })),
     ] {
-        let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        write.write_all(format!("{request}\n").as_bytes()).await.expect("sent");
-        let line = lines.next_line().await.expect("a line").expect("a reply");
-        let reply: Value = serde_json::from_str(&line).expect("a message");
-        assert_eq!(reply["id"], id, "{reply}");
+        let reply = client.request(id, method, params).await;
         assert_eq!(reply["error"]["code"].as_i64(), (id == 1).then_some(-32603), "{reply}");
     }
 }

@@ -1,12 +1,13 @@
 //! Descriptions of real APIs, which packages of npm have: every operation becomes a tool, and every schema that is published is
 //! one of JSON Schema 2020-12, as the crate `jsonschema` knows it.
 
-use std::{fs, path::PathBuf};
+use std::{fs, io::Cursor, path::PathBuf, process::Command};
 
 use mcp_external_tests::{Missing, package, skip};
 use mcp_runtime::testing::TestServer;
 use mcp_runtime_openapi::{OpenApi, Route};
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
 
 const GITHUB: &str = "@octokit/openapi/generated/api.github.com.json";
 
@@ -77,4 +78,53 @@ async fn every_operation_of_real_descriptions_is_listed_with_schemas_of_2020_12(
     assert!(error.contains("1223 operations") && error.contains("`repos`: "), "{error}");
     let chosen = parse(&folder, GITHUB).include(Route::tag("gists")).exclude(Route::method("DELETE"));
     assert_eq!(tools(chosen).await.len(), 17);
+}
+
+/// Set in the process that serves.
+const SERVES: &str = "MCP_TEST_OPENAPI_SERVES";
+
+/// Lists a thousand operations, and prints the most memory that this process has had, in KiB.
+async fn list_a_thousand(folder: &std::path::Path) {
+    let server = mcp_runtime::server!().add(parse(folder, GITHUB).allow_all()).build().expect("a server");
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": { "_meta": meta } });
+    let (mut ours, theirs) = tokio::io::duplex(1 << 16);
+    let mut replies = String::new();
+    let served = server.serve(Cursor::new(format!("{list}\n").into_bytes()), theirs);
+    let (served, read) = tokio::join!(served, ours.read_to_string(&mut replies));
+    served.expect("served");
+    read.expect("replies");
+    assert_eq!(replies.matches("\"inputSchema\":").count(), 1000, "a page");
+    let status = fs::read_to_string("/proc/self/status").expect("the status of this process");
+    let kib = |name: &str| -> u64 {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a size");
+        line.trim().trim_end_matches(" kB").parse().expect("a number")
+    };
+    // without the pages of this program, a debug build with all features
+    let peak = kib("VmHWM:") - kib("RssFile:");
+    println!("peak:{peak}");
+}
+
+#[tokio::test]
+async fn a_server_that_lists_a_thousand_operations_takes_less_than_50_mib() {
+    let folder = match descriptions() {
+        Ok(folder) if cfg!(target_os = "linux") => folder,
+        Ok(_) => return skip("the memory of a large description", &Missing("no `/proc`".to_owned())),
+        Err(missing) => return skip("the memory of a large description", &missing),
+    };
+    if std::env::var_os(SERVES).is_some() {
+        return list_a_thousand(&folder).await;
+    }
+    let name = "openapi::a_server_that_lists_a_thousand_operations_takes_less_than_50_mib";
+    let mut child = Command::new(std::env::current_exe().expect("the test binary"));
+    let child = child.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(SERVES, "1");
+    let output = child.output().expect("it runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let peak = text.split_once("peak:").and_then(|(_, peak)| peak.split_whitespace().next()).expect("a peak");
+    let kib: u64 = peak.parse().expect("a number");
+    assert!((10 << 10..45 << 10).contains(&kib), "{kib} KiB");
 }

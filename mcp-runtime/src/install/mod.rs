@@ -444,10 +444,7 @@ impl Installer<'_> {
     /// Arguments whose paths lead to the same files from the folder in which the client starts.
     fn absolute_arguments(&self, arguments: Vec<String>, notes: &mut Vec<String>) -> Vec<String> {
         let absolute = |argument: String| {
-            let (option, value) = match argument.split_once('=') {
-                Some((option, value)) if option.starts_with('-') => (format!("{option}="), value),
-                _ => (String::new(), argument.as_str()),
-            };
+            let (option, value) = split_option(&argument);
             let Some(path) = inside_folder(&self.around.folder, value).filter(|path| path.exists()) else {
                 return argument;
             };
@@ -494,10 +491,7 @@ impl Installer<'_> {
         let mut portable = Vec::new();
         let home = self.around.home.display().to_string();
         for argument in arguments {
-            let (option, value) = match argument.split_once('=') {
-                Some((option, value)) if option.starts_with('-') => (format!("{option}="), value),
-                _ => (String::new(), argument.as_str()),
-            };
+            let (option, value) = split_option(argument);
             match relative(value) {
                 Some(inside) => {
                     portable.push(format!("{option}{}", if inside.is_empty() { "." } else { &inside }));
@@ -858,6 +852,14 @@ fn secrets_in_url(text: &str) -> Vec<String> {
     let doubtful = pairs.filter(|(name, value)| !value.is_empty() && sounds_secret(&name.replace('-', "_")));
     found.extend(doubtful.map(|(name, _)| format!("the value of `{name}` in the URL")));
     found
+}
+
+/// The beginning of an argument with its `=`, if it is an option with a value, and the value or the whole argument.
+fn split_option(argument: &str) -> (&str, &str) {
+    match argument.find('=').filter(|_| argument.starts_with('-')) {
+        Some(at) => argument.split_at(at + 1),
+        None => ("", argument),
+    }
 }
 
 /// A relative path from a folder, without `.` and `..`; `None` if it is not one.

@@ -274,47 +274,26 @@ fn binding(server: &Server, name: &str, arguments: &str, subscriber: &EventSubsc
 
 /// JSON of equal arguments is equal: members are in order, and numbers have one form.
 pub(super) fn canonical(arguments: &str) -> String {
-    fn write(value: &Value, out: &mut String) {
+    fn write_whole_numbers_as_integers(value: &mut Value) {
         match value {
-            Value::Object(members) => {
-                let mut keys: Vec<&String> = members.keys().collect();
-                keys.sort_unstable();
-                out.push('{');
-                for (n, key) in keys.into_iter().enumerate() {
-                    if n > 0 {
-                        out.push(',');
-                    }
-                    out.push_str(&Value::from(key.as_str()).to_string());
-                    out.push(':');
-                    write(&members[key], out);
-                }
-                out.push('}');
-            }
-            Value::Array(items) => {
-                out.push('[');
-                for (n, item) in items.iter().enumerate() {
-                    if n > 0 {
-                        out.push(',');
-                    }
-                    write(item, out);
-                }
-                out.push(']');
-            }
+            Value::Object(members) => members.values_mut().for_each(write_whole_numbers_as_integers),
+            Value::Array(items) => items.iter_mut().for_each(write_whole_numbers_as_integers),
             Value::Number(number) => match number.as_f64() {
                 // `1.0` and `1e0` are `1`, as far as a double is exact
                 Some(double) if number.is_f64() && double.fract() == 0.0 && double.abs() < 9e15 => {
                     #[expect(clippy::cast_possible_truncation, reason = "it is a whole number")]
-                    out.push_str(&(double as i64).to_string());
+                    let integer = double as i64;
+                    *value = integer.into();
                 }
-                _ => out.push_str(&number.to_string()),
+                _ => {}
             },
-            other => out.push_str(&other.to_string()),
+            _ => {}
         }
     }
-    let Ok(value) = serde_json::from_str::<Value>(arguments) else { return arguments.to_owned() };
-    let mut out = String::with_capacity(arguments.len());
-    write(&value, &mut out);
-    out
+    let Ok(mut value) = serde_json::from_str::<Value>(arguments) else { return arguments.to_owned() };
+    write_whole_numbers_as_integers(&mut value);
+    value.sort_all_objects();
+    value.to_string()
 }
 
 #[cfg(test)]

@@ -91,30 +91,22 @@ impl ListedKind {
     }
 }
 
-/// An entry that is left out, since it cannot be read: a schema that is nested too deeply must not cost the others.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct DroppedEntry {
-    /// Its `name`, if that can be read.
-    pub(crate) name: Option<String>,
-    pub(crate) reason: String,
-}
+/// The longest name of an entry that is left out, in characters.
+const MAX_NAME: usize = 256;
 
-impl DroppedEntry {
-    /// The longest name that is kept, in characters.
-    const MAX_NAME: usize = 256;
-
-    fn new(entry: &RawValue, error: &serde_json::Error) -> Self {
-        #[derive(Deserialize)]
-        struct Named {
-            name: Option<String>,
-        }
-        let named = serde_json::from_str::<Named>(entry.get()).ok();
-        let name = named.and_then(|named| named.name).map(|name| name.chars().take(Self::MAX_NAME).collect());
-        // without the place, which is counted from the beginning of the entry
-        let reason = error.to_string();
-        let reason = reason.split(" at line ").next().unwrap_or_default().to_owned();
-        Self { name, reason }
+/// The `name` of an entry that is left out, if that can be read, and why: a schema that is nested too deeply must not cost
+/// the other entries.
+fn dropped(entry: &RawValue, error: &serde_json::Error) -> (String, String) {
+    #[derive(Default, Deserialize)]
+    struct Named {
+        #[serde(default)]
+        name: String,
     }
+    let named = serde_json::from_str::<Named>(entry.get()).unwrap_or_default();
+    // without the place, which is counted from the beginning of the entry
+    let reason = error.to_string();
+    let reason = reason.split(" at line ").next().unwrap_or_default().to_owned();
+    (named.name.chars().take(MAX_NAME).collect(), reason)
 }
 
 /// The pages of a list that have come so far.
@@ -122,7 +114,8 @@ pub(crate) struct ListPages {
     kind: ListedKind,
     bounds: ListBounds,
     pub(crate) entries: Vec<Value>,
-    pub(crate) dropped: Vec<DroppedEntry>,
+    /// The names of entries that are left out, and why.
+    pub(crate) dropped: Vec<(String, String)>,
     cursor: Option<Value>,
     /// The cursors of the pages so far: one that repeats leads to pages that have come already.
     seen: HashSet<String>,
@@ -176,7 +169,7 @@ impl ListPages {
         for entry in entries.into_iter().take(self.bounds.entries) {
             match serde_json::from_str(entry.get()) {
                 Ok(value) => self.entries.push(value),
-                Err(error) => self.dropped.push(DroppedEntry::new(entry, &error)),
+                Err(error) => self.dropped.push(dropped(entry, &error)),
             }
         }
         if count > self.bounds.entries {
@@ -233,10 +226,7 @@ mod tests {
         assert_eq!(pages.take(&page), Ok(true));
         let names: Vec<_> = pages.entries.iter().map(|entry| entry["name"].as_str().unwrap()).collect();
         assert_eq!(names, ["a", "b"]);
-        let dropped = |name: &str, reason: &str| DroppedEntry {
-            name: Some(name.to_owned()),
-            reason: reason.to_owned(),
-        };
+        let dropped = |name: &str, reason: &str| (name.to_owned(), reason.to_owned());
         assert_eq!(
             pages.dropped,
             [dropped("deep", "recursion limit exceeded"), dropped("c", "number out of range")]

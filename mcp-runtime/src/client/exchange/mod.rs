@@ -15,6 +15,6 @@ pub(crate) use self::memory_client::{MemoryClient, MemoryReply};
 pub(crate) use self::request_params::prompt_arguments;
 pub(crate) use self::{
     input_rounds::{InputRounds, RoundOutcome},
-    list_pages::{DroppedEntry, ListBounds, ListPages, PageError},
+    list_pages::{ListBounds, ListPages, PageError},
     request_params::{RequestParams, initialize_params},
 };

@@ -20,7 +20,6 @@ use base64::{
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::ClientConfig;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -29,12 +28,12 @@ use tokio::{
     sync::{Mutex, OwnedMutexGuard, watch},
     time::timeout,
 };
-use url::Url;
+use url::{Url, form_urlencoded};
 
 use super::{
     ClientSecret, FrontEnd, Grant, IdentityProvider, OAuth, TokenStore, TrustedIssuer,
     metadata::{
-        ResourceMetadata, ServerMetadata, fetch_error, own_server_metadata, resource_metadata,
+        ResourceMetadata, ServerMetadata, fetch_error, offers, own_server_metadata, resource_metadata,
         server_metadata, shortened,
     },
     now,
@@ -57,6 +56,8 @@ use crate::{
 const LEEWAY: u64 = 30;
 /// The length of all scopes together, which are a part of URLs.
 const MAX_SCOPES: usize = 8 << 10;
+/// The scope that asks for a refresh token.
+const OFFLINE: &str = "offline_access";
 /// The longest code of an error that is shown.
 const MAX_ERROR_CODE: usize = 64;
 
@@ -525,10 +526,9 @@ impl Authorizer {
                 form.extend([("grant_type", JWT_BEARER.to_owned()), ("assertion", assertion)]);
             }
         }
-        let offers_binding = server.dpop_signing_alg_values_supported.as_deref().unwrap_or_default();
         let binds = (self.oauth.binds_tokens
             || resource.is_some_and(|r| r.dpop_bound_access_tokens_required))
-            && offers_binding.iter().any(|algorithm| algorithm == "ES256");
+            && offers(server.dpop_signing_alg_values_supported.as_deref(), "ES256");
         match &kept.proof_key {
             None if binds => kept.proof_key = Some(ProofKey::generate()?),
             Some(_) if !binds => kept.proof_key = None,
@@ -593,10 +593,10 @@ impl Authorizer {
         } else if self.oauth.scopes.is_empty() {
             add(resource.and_then(|resource| resource.scopes_supported.as_deref()).unwrap_or_default());
         }
-        let offers = server.scopes_supported.as_deref().unwrap_or_default();
-        let offline = "offline_access".to_owned();
-        if matches!(self.oauth.grant, Grant::AuthorizationCode(_)) && offers.contains(&offline) {
-            add(&[offline]);
+        if matches!(self.oauth.grant, Grant::AuthorizationCode(_))
+            && offers(server.scopes_supported.as_deref(), OFFLINE)
+        {
+            add(&[OFFLINE.to_owned()]);
         }
         if length > MAX_SCOPES {
             return Err(Error::invalid(format!(
@@ -647,9 +647,9 @@ impl Authorizer {
                 server.issuer
             )));
         };
-        let methods = server.token_endpoint_auth_methods_supported.as_deref().unwrap_or_default();
-        let offers = |method: &str| methods.iter().any(|offered| offered == method);
-        let method = if methods.is_empty() || offers("none") { "none" } else { secret_method(server) };
+        let methods = server.token_endpoint_auth_methods_supported.as_deref();
+        let is_public = methods.is_none_or(<[_]>::is_empty) || offers(methods, "none");
+        let method = if is_public { "none" } else { secret_method(server) };
         let body = json!({
             "client_name": self.oauth.name,
             "redirect_uris": [self.oauth.redirect_uri],
@@ -690,8 +690,8 @@ impl Authorizer {
         resource: &str,
         scopes: &[String],
     ) -> Result<AuthorizationCode, Error> {
-        let methods = server.code_challenge_methods_supported.as_deref().unwrap_or_default();
-        if server.is_published && !methods.iter().any(|method| method == "S256") {
+        let has_s256 = offers(server.code_challenge_methods_supported.as_deref(), "S256");
+        if !server.is_assumed && !has_s256 {
             return Err(Error::invalid(format!(
                 "the authorization server `{}` does not offer PKCE with S256",
                 server.issuer
@@ -832,11 +832,7 @@ impl Authorizer {
             }
             (_, None) => form.push(("client_id", client.id.clone())),
         }
-        let body = form
-            .iter()
-            .map(|(name, value)| format!("{name}={}", encode(value)))
-            .collect::<Vec<_>>()
-            .join("&");
+        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(&form).finish();
         let mut is_repeated = false;
         let (status, text) = loop {
             let nonce = proof_key.and_then(|key| key.nonce(&url));
@@ -963,9 +959,8 @@ fn accept(kept: &mut KeptTokens, reply: TokenReply) {
 
 /// How a client with a secret authenticates itself.
 fn secret_method(server: &ServerMetadata) -> &'static str {
-    let methods = server.token_endpoint_auth_methods_supported.as_deref().unwrap_or_default();
-    let offers = |method: &str| methods.iter().any(|offered| offered == method);
-    if offers("client_secret_post") && !offers("client_secret_basic") {
+    let methods = server.token_endpoint_auth_methods_supported.as_deref();
+    if offers(methods, "client_secret_post") && !offers(methods, "client_secret_basic") {
         "client_secret_post"
     } else {
         "client_secret_basic"
@@ -1016,10 +1011,9 @@ fn reason<'a>(error: &'a str, secrets: &[&str]) -> &'a str {
     if is_code && !has_secret { error } else { "an error with an unregistered code" }
 }
 
-/// As forms are encoded: unreserved characters stay as they are.
+/// As forms are encoded.
 fn encode(text: &str) -> String {
-    const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-    utf8_percent_encode(text, RESERVED).to_string()
+    form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
 fn random() -> Result<String, Error> {

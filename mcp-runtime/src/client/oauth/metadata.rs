@@ -40,13 +40,14 @@ pub(super) struct ServerMetadata {
     pub(super) client_id_metadata_document_supported: bool,
     #[serde(default, deserialize_with = "null_is_absent")]
     pub(super) authorization_response_iss_parameter_supported: bool,
-    /// Whether the server published it; servers of 2025-03-26 need not.
-    #[serde(skip, default = "published")]
-    pub(super) is_published: bool,
+    /// Whether it is assumed: servers of 2025-03-26 need not publish it.
+    #[serde(skip)]
+    pub(super) is_assumed: bool,
 }
 
-fn published() -> bool {
-    true
+/// Whether a list of metadata has a value.
+pub(super) fn offers(list: Option<&[String]>, value: &str) -> bool {
+    list.is_some_and(|list| list.iter().any(|offered| offered == value))
 }
 
 /// The error of a request to an authorization server.
@@ -196,7 +197,7 @@ pub(super) async fn own_server_metadata(fetcher: &Fetcher, url: &Url) -> Result<
         dpop_signing_alg_values_supported: None,
         client_id_metadata_document_supported: false,
         authorization_response_iss_parameter_supported: false,
-        is_published: false,
+        is_assumed: true,
     })
 }
 

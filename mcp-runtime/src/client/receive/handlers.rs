@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     core::{
         client_request::Root,
+        jsonrpc::ProtocolError,
         protocol::{LogLevel, Revision, TASKS_EXTENSION},
         visible_text::in_one_line,
     },
@@ -223,14 +224,6 @@ pub enum ChangeEvent {
     },
 }
 
-/// Why a request of the server has no answer.
-pub(in crate::client) enum AnswerError {
-    /// The program's function failed, with a message for the server.
-    Failed(String),
-    /// The client did not declare what the request is for.
-    Undeclared(String),
-}
-
 /// Every function that a client has.
 #[derive(Clone, Default)]
 pub(in crate::client) struct Handlers {
@@ -287,9 +280,10 @@ impl Handlers {
         &self,
         method: &str,
         params: &Value,
-    ) -> Option<Result<Value, AnswerError>> {
+    ) -> Option<Result<Value, ProtocolError>> {
+        let failed = |message: String| ProtocolError::new(-1, message);
         let undeclared =
-            |what: &str| Some(Err(AnswerError::Undeclared(format!("the client does not have {what}"))));
+            |what: &str| Some(Err(ProtocolError::invalid_params(format!("the client does not have {what}"))));
         let text = |key: &str| params.get(key).and_then(Value::as_str).map(str::to_owned);
         match method {
             "elicitation/create" if self.elicit.is_none() && self.elicit_url.is_none() => None,
@@ -312,7 +306,7 @@ impl Handlers {
                 let schema = schema.cloned().unwrap_or_else(|| json!({}));
                 let request =
                     FormRequest { message: text("message").unwrap_or_default(), schema: schema.clone() };
-                Some(handler(request).await.into_form_result(&schema).map_err(AnswerError::Failed))
+                Some(handler(request).await.into_form_result(&schema).map_err(failed))
             }
             "sampling/createMessage" => {
                 let handler = self.sample.as_ref()?;
@@ -324,7 +318,7 @@ impl Handlers {
                     return undeclared("`sampling.tools`");
                 }
                 let answer = handler(SampleRequest { params: params.clone() }).await;
-                Some(answer.map(|answer| answer.0).map_err(AnswerError::Failed))
+                Some(answer.map(|answer| answer.0).map_err(failed))
             }
             "roots/list" => {
                 let roots = self.roots.as_ref()?(()).await;

@@ -18,9 +18,7 @@ use tokio::{
     task::AbortHandle,
 };
 
-use super::handlers::{
-    AnswerError, ChangeEvent, Handlers, Listener, LogMessage, ProgressUpdate, call_listener,
-};
+use super::handlers::{ChangeEvent, Handlers, Listener, LogMessage, ProgressUpdate, call_listener};
 use crate::{
     client::{
         Error,
@@ -428,10 +426,7 @@ impl Inbox {
             let UnansweredRequest { inbox, responder, id } = &unanswered;
             let text = match inbox.handlers.answer(&method, &params).await {
                 Some(Ok(result)) => result_text(id, &of_task(result, &params)),
-                Some(Err(AnswerError::Failed(message))) => error_text(id, &ProtocolError::new(-1, message)),
-                Some(Err(AnswerError::Undeclared(message))) => {
-                    error_text(id, &ProtocolError::new(protocol::INVALID_PARAMS, message))
-                }
+                Some(Err(error)) => error_text(id, &error),
                 None => {
                     let text = format!("the client does not support `{method}`");
                     error_text(id, &ProtocolError::new(protocol::METHOD_NOT_FOUND, text))

@@ -16,7 +16,7 @@ use super::{listed_items::ToolInfo, read_cache::Caller};
 use crate::client::{
     Error,
     connect::shared_client::{CallOptions, Connection, SharedClient},
-    exchange::{DroppedEntry, ListBounds, ListPages, ListedKind, PageError},
+    exchange::{ListBounds, ListPages, ListedKind, PageError},
     large_text::run_by_size,
     link::ServerLink,
     receive::{handlers::ChangeEvent, inbox::Stale},
@@ -132,10 +132,7 @@ impl SharedClient {
         options: &CallOptions,
     ) -> Result<(Vec<Arc<Value>>, usize, Option<Duration>), Error> {
         let mut pages = self.fetch(kind, options).await?;
-        let dropped = pages.dropped.drain(..);
-        let dropped =
-            dropped.map(|DroppedEntry { name, reason }| (name.unwrap_or_default(), reason)).collect();
-        self.report_left_out(kind, "it cannot be read", dropped);
+        self.report_left_out(kind, "it cannot be read", std::mem::take(&mut pages.dropped));
         let mut entries: Vec<_> = pages.entries.into_iter().map(Arc::new).collect();
         if kind == ListedKind::Tools {
             self.learn_tools(connection, &mut entries);

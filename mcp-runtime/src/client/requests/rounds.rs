@@ -17,9 +17,9 @@ use crate::{
         connect::shared_client::{CallOptions, SharedClient},
         exchange::{InputRounds, RequestParams, RoundOutcome},
         large_text::run_by_size,
-        receive::handlers::{AnswerError, ElicitAnswer, UrlRequest},
+        receive::handlers::{ElicitAnswer, UrlRequest},
     },
-    core::protocol::{Method, URL_ELICITATION_REQUIRED},
+    core::protocol::{INVALID_PARAMS, Method, URL_ELICITATION_REQUIRED},
 };
 
 /// The protocol's methods whose results may be requests for input.
@@ -124,14 +124,11 @@ impl SharedClient {
             })?;
             let answer = match answer {
                 Some(Ok(answer)) => answer,
+                Some(Err(error)) if method != "elicitation/create" || error.code != INVALID_PARAMS => {
+                    return Err(Error::Handler { method, message: error.message });
+                }
                 // a kind that this client does not know, or did not declare
-                Some(Err(AnswerError::Undeclared(_))) if method == "elicitation/create" => {
-                    json!({ "action": "decline" })
-                }
-                Some(Err(AnswerError::Failed(message) | AnswerError::Undeclared(message))) => {
-                    return Err(Error::Handler { method, message });
-                }
-                None => json!({ "action": "decline" }),
+                Some(Err(_)) | None => json!({ "action": "decline" }),
             };
             answers.insert(key, answer);
         }

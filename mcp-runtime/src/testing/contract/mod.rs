@@ -184,17 +184,9 @@ impl Contract {
 
 /// JSON with sorted members.
 fn canonical(value: &Value) -> String {
-    match value {
-        Value::Object(members) => {
-            let sorted: BTreeMap<&String, &Value> = members.iter().collect();
-            let members = sorted
-                .iter()
-                .map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), canonical(value)));
-            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
-        }
-        Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
-        value => value.to_string(),
-    }
+    let mut sorted = value.clone();
+    sorted.sort_all_objects();
+    sorted.to_string()
 }
 
 /// Whether a URI can be of a template: its literal parts are in it, in order.

@@ -168,7 +168,7 @@ async fn played<A: Into<Act>>(
     (within(builder.connect(streams)).await.expect("a connection"), sender)
 }
 
-/// A builder whose client keeps the changes that it is told of.
+/// A builder whose client keeps its changes.
 fn keeping_changes() -> (ClientBuilder, Arc<Mutex<Vec<ChangeEvent>>>) {
     let seen = Arc::<Mutex<Vec<_>>>::default();
     let kept = seen.clone();

@@ -1,4 +1,4 @@
-//! Servers that cannot distinguish callers: what they refuse to serve over HTTP, and what they warn about.
+//! Servers that cannot distinguish callers: what they refuse to serve over HTTP.
 
 use tokio::net::TcpListener;
 
@@ -85,36 +85,4 @@ async fn a_tool_with_scopes_cannot_be_added_without_distinguished_callers() {
     TestServer::of(&server).call("scoped", json!({})).await.expect_text("done");
     let mut lines = LineConnection::serve(&server, 1 << 16);
     assert_eq!(text_of(&lines.reply_to(&call(1, "scoped", &json!({}))).await), "done");
-}
-
-/// The caller, as set by middleware.
-#[derive(Clone)]
-struct User;
-
-/// The id of the HTTP request.
-#[derive(Clone)]
-struct RequestId;
-
-/// Returns which extensions it received
-#[mcp_tool]
-fn given(user: Option<&User>, request: Option<&RequestId>) -> String {
-    format!("{} {}", user.is_some(), request.is_some())
-}
-
-#[tokio::test]
-async fn middleware_that_sets_an_extension_is_warned_about_callers() {
-    let warnings = async |server: ServerBuilder| {
-        let log = ThreadLog::capture();
-        serve_until(server.build().expect("a server"), async {}).await.expect("it is served");
-        log.with("caller_from").iter().filter(|line| line.starts_with("WARN")).count()
-    };
-    let builder = || mcp_runtime::server!().tool::<given>();
-    assert_eq!(
-        warnings(builder().http(|http| http.from_request::<User>().from_request::<RequestId>())).await,
-        1
-    );
-    assert_eq!(warnings(builder().state(User).http(|http| http.from_request::<RequestId>())).await, 0);
-    let known =
-        builder().http(|http| http.from_request::<User>().from_request::<RequestId>().caller(|_| None));
-    assert_eq!(warnings(known).await, 0);
 }

@@ -1,7 +1,12 @@
 //! Descriptions of real APIs, which packages of npm have: every operation becomes a tool, and every schema that is published is
 //! one of JSON Schema 2020-12, as the crate `jsonschema` knows it.
 
-use std::{fs, io::Cursor, path::PathBuf, process::Command};
+use std::{
+    fs,
+    io::{Cursor, Write as _},
+    path::PathBuf,
+    process::Command,
+};
 
 use mcp_external_tests::{Missing, package, skip};
 use mcp_runtime::testing::TestServer;
@@ -106,7 +111,7 @@ async fn list_a_thousand(folder: &std::path::Path) {
     };
     // without the pages of this program, a debug build with all features
     let peak = kib("VmHWM:") - kib("RssFile:");
-    println!("peak:{peak}");
+    writeln!(std::io::stdout(), "\npeak:{peak}").expect("to say it");
 }
 
 #[tokio::test]

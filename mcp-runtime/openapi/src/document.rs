@@ -16,6 +16,8 @@ pub(crate) enum Version {
     V3_1,
 }
 
+/// How many steps a reference has less than: each reads what is left of the description.
+const MAX_STEPS: usize = 100;
 /// What `HEAD`, `OPTIONS` and `TRACE` return says nothing to a model.
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 
@@ -184,14 +186,12 @@ impl Document {
         };
         let missing = || format!("the reference `{}` leads to nothing", shown(reference));
         let pointer = percent_decode_str(pointer).decode_utf8_lossy();
-        // the longest part of it whose place is known
-        let mut end = pointer.len();
-        let known = loop {
-            match self.places.get(pointer.get(..end).unwrap_or_default()) {
-                Some(place) => break place.clone(),
-                None => end = pointer.get(..end).and_then(|rest| rest.rfind('/')).ok_or_else(missing)?,
-            }
-        };
+        let ends: Vec<usize> =
+            pointer.match_indices('/').map(|(at, _)| at).chain([pointer.len()]).take(MAX_STEPS).collect();
+        // the longest part of it whose place is known: that of a component has three steps
+        let place = |end: &usize| Some((*end, self.places.get(pointer.get(..*end)?)?.clone()));
+        let known = ends.iter().take(4).rev().find_map(place).filter(|_| ends.len() < MAX_STEPS);
+        let (end, known) = known.ok_or_else(missing)?;
         let mut json = self.json.get(known).unwrap_or_default();
         for step in pointer.get(end..).unwrap_or_default().split('/').skip(1) {
             let step = step.replace("~1", "/").replace("~0", "~");

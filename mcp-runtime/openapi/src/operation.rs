@@ -19,6 +19,8 @@ use crate::{
 const MAX_NAME: usize = 64;
 /// The most parameters of an operation, and members of a body that are arguments.
 const MAX_ARGUMENTS: usize = 1000;
+/// The most media types that a request names.
+const MAX_ACCEPTED: usize = 50;
 /// The largest schema of results, in bytes of JSON, of which all is published.
 const MAX_OUTPUT_SCHEMA: usize = 4 << 10;
 
@@ -544,7 +546,7 @@ fn responses(
     let mut accepted: Vec<String> = Vec::new();
     let mut schemas: Vec<Value> = Vec::new();
     let mut all_are_json = true;
-    for (_, response) in responses.iter().filter(|(status, _)| status.starts_with('2')) {
+    for (_, response) in responses.iter().filter(|(status, _)| status.len() == 3 && status.starts_with('2')) {
         let DescribedResponse { content } = document.resolved(response)?;
         let json = content.iter().find(|(media, _)| is_json(media)).map(|(_, media)| media.schema.clone());
         match json.flatten() {
@@ -556,7 +558,7 @@ fn responses(
             .into_keys()
             .map(|media| if media == "*/*" { "application/json".to_owned() } else { media })
         {
-            if !accepted.contains(&media) {
+            if accepted.len() < MAX_ACCEPTED && !accepted.contains(&media) {
                 accepted.push(media);
             }
         }

@@ -296,12 +296,10 @@ impl Translation<'_> {
                     Value::Object(pairs.collect())
                 }
                 (Kind::Names, Value::Array(names)) => {
-                    let mut kept: Vec<Value> = Vec::new();
-                    for name in names {
-                        if !hidden.iter().any(|hidden| name == *hidden) && !kept.contains(name) {
-                            kept.push(name.clone());
-                        }
-                    }
+                    let mut known = HashSet::new();
+                    let is_shown = |name: &&Value| !hidden.iter().any(|hidden| *name == *hidden);
+                    let shown = names.iter().filter(is_shown).filter(|name| known.insert(name.as_str()));
+                    let kept: Vec<Value> = shown.cloned().collect();
                     if kept.is_empty() {
                         continue;
                     }

@@ -16,7 +16,7 @@ use mcp_runtime::{
 use mcp_runtime_openapi::{OpenApi, Route};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::support::{Recorder, listening, one, response, serve};
+use crate::support::{Recorder, listening, one, response, serve, with_components};
 
 #[tokio::test]
 async fn no_argument_leads_to_another_path() {
@@ -265,6 +265,27 @@ fn operations_that_repeat_a_large_part_are_not_a_large_server() {
     let api = OpenApi::parse(description.to_string()).expect("a description").server("http://127.0.0.1:1");
     let error = mcp_runtime::server!().add(api.allow_all()).build().expect_err("too large").to_string();
     assert!(error.contains("bytes of schemas"), "{error}");
+}
+
+#[tokio::test]
+async fn long_references_and_lists_of_media_take_no_time_that_grows_with_their_square() {
+    let deep =
+        |levels: usize| (0..levels).fold(json!({ "type": "string" }), |inner, _| json!({ "a": inner }));
+    for (levels, is_found) in [(90, true), (110, false)] {
+        let reference = json!({ "$ref": format!("#/components/x{}", "/a".repeat(levels)) });
+        let parameters = json!({ "parameters": [{ "name": "p", "in": "query", "schema": reference }] });
+        let description = with_components("3.1.0", "GET /", &parameters, &json!({ "x": deep(levels) }));
+        let api = OpenApi::parse(description).expect("a description").server("http://127.0.0.1:1");
+        let found = mcp_runtime::server!().add(api).build();
+        let is_missing = |error: mcp_runtime::Error| error.to_string().contains("leads to nothing");
+        assert_eq!(found.err().map(is_missing), (!is_found).then_some(true), "{levels}");
+    }
+    let recorder = Recorder::start().await;
+    let media: serde_json::Map<String, Value> =
+        (0..1000).map(|number| (format!("text/x{number}"), json!({}))).collect();
+    let server = recorder.serve(&one("GET /", &json!({ "responses": { "200": { "content": media } } })));
+    server.call("call", json!({})).await.expect_ok();
+    assert_eq!(recorder.last().header("accept").map(|accept| accept.split(", ").count()), Some(50));
 }
 
 #[tokio::test]

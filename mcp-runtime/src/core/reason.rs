@@ -154,8 +154,8 @@ mod list {
         TokenInvalid = "token_invalid", UNAUTHORIZED;
         /// `auth/callers/authenticator.rs`, `refuse_guess`
         TokenGuesses = "token_guesses", TOO_MANY_REQUESTS;
-        /// A function of the program, `auth/callers/verifier.rs`, `forbidden`, or an event that needs a caller,
-        /// `capability/events/error.rs`, `needs_caller`
+        /// A function of the program, `auth/callers/verifier.rs`, `forbidden`, and `auth/callers/oauth.rs`, `check_principal`;
+        /// or an event that needs a caller, `capability/events/error.rs`, `needs_caller`
         Forbidden = "forbidden", FORBIDDEN;
         /// `auth/callers/verifier.rs`, `unavailable`
         AuthUnavailable = "auth_unavailable", SERVICE_UNAVAILABLE;

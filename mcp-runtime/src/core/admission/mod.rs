@@ -6,21 +6,21 @@
 mod call_limits;
 mod owned_table;
 mod owner;
+mod quota;
 mod rate;
 mod rate_syntax;
 #[cfg(feature = "shared")]
 mod shared_rate;
 mod shares;
 mod turns;
-mod usage;
 
 pub(crate) use call_limits::whole_seconds;
 pub(crate) use call_limits::{CallerConcurrency, LimitReached, RateReached};
 pub(crate) use owned_table::{Full, OwnedEntry, OwnedTable};
 pub(crate) use owner::Owner;
+pub(crate) use quota::{HALF, Quota, Usage};
 pub use rate::Rate;
 pub(crate) use rate::{MAX_CALLERS, RateLimiter};
 pub(crate) use shares::{Permit, Shares};
 pub(crate) use turns::Turn;
 pub(crate) use turns::Turns;
-pub(crate) use usage::{HALF, Quota, Usage};

@@ -21,9 +21,10 @@ use serde_json::{Value, value::RawValue};
 use super::{
     BoxFuture,
     arg::{AnyArg, has_flatten},
-    report::{self, Report, ToolInput},
+    report::{self, Report},
     rule_fn::BoundRule,
     text::{from_list, from_text, missing},
+    tool_input::ToolInput,
 };
 use crate::{
     core::{

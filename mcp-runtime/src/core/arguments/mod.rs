@@ -17,6 +17,7 @@ mod rule_fn;
 mod rules;
 mod text;
 mod text_limit;
+mod tool_input;
 
 pub(crate) use arg::AnyLiteral;
 pub use arg::{
@@ -36,11 +37,11 @@ pub(crate) use inject::StateValue;
 pub use inject::{FromContext, FromContextFn, Inject, Opens, Probe, ProbeDyn, from_context_fn};
 #[cfg(feature = "config")]
 pub(crate) use object::{decode_object, object_errors};
-pub(crate) use report::{MAX_VALUES, ToolInput, has_too_many_values};
 pub(crate) use rule_fn::BoundRule;
 pub use rule_fn::{ArgumentRule, ItemRules, RuleDescriptor, RuleParam, RuleValues, rule_result, rule_value};
 pub(crate) use rules::{Length, OneOf, Patterned, Ranged, Within};
 pub use rules::{NoBound, Pattern, Rules};
 pub(crate) use text_limit::TextLimit;
+pub(crate) use tool_input::{MAX_VALUES, ToolInput, has_too_many_values};
 
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;

@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use super::{
     arg::AnyArg,
     call::{Call, CallParts, HandlerResult, Input, MaybeFuture, RawArgument, RawArguments},
-    report::{ToolInput, decode_errors},
+    report::decode_errors,
+    tool_input::ToolInput,
 };
 use crate::{core::context::Context, schema::ValidationError};
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{
     arg::AnyArg,
     call::TextArgument,
-    report::{MAX_ALTERNATIVES, TOO_MANY_ATTEMPTS},
+    tool_input::{MAX_ALTERNATIVES, TOO_MANY_ATTEMPTS},
 };
 use crate::{
     core::error::Failure,

@@ -8,8 +8,8 @@ const FILTER: &str = "core/changes/hub.rs";
 #[rustfmt::skip]
 pub(super) const CORE: Folder = Folder {
     budgets: &[
-        budget("values in the arguments of a call, or of a prompt", FixedCount("MAX_VALUES"), "", Request, "a failure", "core/arguments/report.rs"),
-        budget("steps to decode forms inside of forms, beside one for each byte", FixedCount("MAX_ALTERNATIVES"), "", Request, "a failure", "core/arguments/report.rs"),
+        budget("values in the arguments of a call, or of a prompt", FixedCount("MAX_VALUES"), "", Request, "a failure", "core/arguments/tool_input.rs"),
+        budget("steps to decode forms inside of forms, beside one for each byte", FixedCount("MAX_ALTERNATIVES"), "", Request, "a failure", "core/arguments/tool_input.rs"),
         budget("values in the form data of one elicitation", FixedCount("MAX_VALUES"), "", Request, "is requested again, three times", "core/client_request/elicitation/answer.rs"),
         budget("calls of one caller at once", Unlimited, "limits.max_concurrency_per_caller", Client, "a failure", "core/admission/call_limits.rs"),
         budget("callers that a rate remembers", FixedCount("MAX_CALLERS"), "", All, "the least used are forgotten", "core/admission/rate.rs"),

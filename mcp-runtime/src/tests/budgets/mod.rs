@@ -64,7 +64,7 @@ enum BudgetDefault {
 /// The clients that share a budget.
 enum Shared {
     /// All clients; one of them uses a share of it, half, and as long as it has some,
-    /// an eighth is kept for those that have none: `Quota` in `core/admission/usage.rs`. A client is a principal, or the
+    /// an eighth is kept for those that have none: `Quota` in `core/admission/quota.rs`. A client is a principal, or the
     /// address of an anonymous one (of IPv6 its network): `Owner` in `core/admission/owner.rs`. Over stdio there is one
     /// client, and its share is everything. What `auth` and webhooks count has a share that is fixed: half, of cached tokens
     /// a twentieth.

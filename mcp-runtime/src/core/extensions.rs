@@ -42,12 +42,6 @@ impl Extensions {
         Arc::into_inner(Arc::into_inner(value.downcast::<Arc<T>>().ok()?)?)
     }
 
-    /// Records why a value of this type does not exist.
-    pub(crate) fn insert_unmade<T: Any>(&mut self, reason: Arc<str>) {
-        let made = OnceLock::from(Err(reason));
-        self.0.insert(TypeId::of::<Arc<T>>(), Entry::Later(Arc::new(made)));
-    }
-
     /// Reserves the place of a value that is made later: a second one of its type is refused as if it existed.
     pub(crate) fn reserve(&mut self, key: TypeId) {
         self.0.insert(key, Entry::Later(Arc::default()));

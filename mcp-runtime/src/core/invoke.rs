@@ -220,25 +220,19 @@ pub(crate) fn report_lost_reply(panic: Box<dyn Any + Send>) -> ProtocolError {
 /// After which time a plain function is reported as slow: it runs on the thread that serves its client.
 const SLOW_FUNCTION: Duration = Duration::from_millis(500);
 
-/// How an annotated function is called.
-#[derive(Clone, Copy)]
-pub(crate) struct StartOptions {
-    /// Whether the call is the current one of its thread also while a plain function runs, so that the `tracing` events that
-    /// it records, and the updates that it reports, are attributed to the call. It always has a context then.
-    pub(crate) is_current: bool,
-}
-
-/// Calls the function of an item.
+/// Calls the function of an item. With `is_current` the call is the current one of its thread also while a plain function runs,
+/// so that the `tracing` events that it records, and the updates that it reports, are attributed to the call; it always has a
+/// context then.
 pub(crate) fn start(
     name: &str,
     function: &Function,
     parts: &CallParts<'_>,
     limit: Option<Duration>,
-    options: StartOptions,
+    is_current: bool,
 ) -> Invocation {
     let context = OnceCell::new();
     let mut make_context = || context.get_or_init(parts.context).clone();
-    let entered = options.is_current.then(|| make_context().enter());
+    let entered = is_current.then(|| make_context().enter());
     // the process's clock, which tests cannot pause
     let started = is_timed(&function.was_timed).then(std::time::Instant::now);
     let outcome = catch_panic(|| call_handler(function.handler, parts, &context));

@@ -105,7 +105,8 @@ impl PendingSettings {
                 (None, Ok(value)) => (config.insert)(value, state),
                 (report, _) => {
                     let text = report.unwrap_or_else(|| Arc::from("the settings could not be read"));
-                    (config.insert_unmade)(state, text);
+                    state.reserve(config.key);
+                    state.fill(config.key, Err(text));
                 }
             }
             problems.extend(own);

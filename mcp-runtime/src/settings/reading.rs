@@ -1,7 +1,10 @@
 //! Reads settings of all sources, and says what is missing or wrong: all of it, each with its source or how to set it, and
 //! nothing of a value that is secret.
 
-use std::{any::Any, sync::Arc};
+use std::{
+    any::{Any, TypeId},
+    sync::Arc,
+};
 
 use serde_json::{Map, Value};
 
@@ -40,7 +43,8 @@ pub(super) struct ConfigType {
     errors: ErrorsFn,
     /// Makes a value state of the server.
     pub(super) insert: fn(AnyValue, &mut Extensions),
-    pub(super) insert_unmade: fn(&mut Extensions, Arc<str>),
+    /// Its key in state.
+    pub(super) key: TypeId,
     /// Whether the program has such a value already.
     pub(super) is_given: fn(&Extensions) -> bool,
 }
@@ -59,7 +63,7 @@ impl ConfigType {
                     state.insert(*value);
                 }
             },
-            insert_unmade: Extensions::insert_unmade::<S>,
+            key: Extensions::keys_like::<S>()[0],
             is_given: Extensions::provides_like::<S>,
         }
     }

@@ -13,7 +13,7 @@ use crate::core::{
     dispatch::{ItemCall, Reply, Request, Response, WriteResult, into_protocol_error},
     error::Failure,
     extensions::Extensions,
-    invoke::{self, Invocation, StartOptions},
+    invoke::{self, Invocation},
     item_output::{ItemOutput, wrong_kind},
     jsonrpc::{Object, ProtocolError, null_is_absent, write_array, write_string},
     protocol::Revision,
@@ -176,7 +176,7 @@ impl ItemCall for CompleteArgument {
         CallBinding::new("completion/complete", &self.name, "{}")
     }
 
-    fn start(&self, _: StartOptions, context: &dyn Fn() -> Context) -> Invocation {
+    fn start(&self, _: bool, context: &dyn Fn() -> Context) -> Invocation {
         let context = context();
         let complete = || {
             let values = (self.function)(self.completion.clone(), context.clone());

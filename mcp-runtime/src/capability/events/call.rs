@@ -15,7 +15,7 @@ use crate::core::{
     dispatch::{ItemCall, Reply, Request, Response, WriteResult},
     error::Failure,
     extensions::Extensions,
-    invoke::{self, Invocation, StartOptions},
+    invoke::{self, Invocation},
     item::ItemSpec,
     item_output::{ItemOutput, wrong_kind},
     jsonrpc::ProtocolError,
@@ -97,7 +97,7 @@ impl<R: EventRequest> ItemCall for EventCall<R> {
         CallBinding::new(R::METHOD, self.entry.name(), &self.arguments)
     }
 
-    fn start(&self, _: StartOptions, context: &dyn Fn() -> Context) -> Invocation {
+    fn start(&self, _: bool, context: &dyn Fn() -> Context) -> Invocation {
         let call = self.clone();
         let run = async move { call.run().await.map(|outcome| ItemOutput::Other(Box::new(outcome))) };
         invoke::start_with(|| Ok(MaybeFuture::Pending(Box::pin(run))), &context(), None)

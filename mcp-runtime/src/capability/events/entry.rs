@@ -20,7 +20,7 @@ use crate::{
         context::{CallCancellation, ClientRequests, Context, ContextInner, Delivery as Unreachable},
         error::Failure,
         extensions::Extensions,
-        invoke::{self, Ended, Invocation, StartOptions},
+        invoke::{self, Ended, Invocation},
         item::{BuildError, ItemFunction, ItemSpec},
         item_output::{ItemOutput, wrong_kind},
         jsonrpc::{Object, write_array, write_string},
@@ -252,8 +252,7 @@ impl EventEntry {
             this: function.this.as_ref(),
             context: &context,
         };
-        let options = StartOptions { is_current: false };
-        invoke::start(&spec.item.name, function, &parts, spec.item.timeout, options)
+        invoke::start(&spec.item.name, function, &parts, spec.item.timeout, false)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
         },
         error::Failure,
         extensions::Extensions,
-        invoke::{ClientError, Invocation, StartOptions},
+        invoke::{ClientError, Invocation},
         item::ItemSpec,
         item_output::{ItemOutput, wrong_kind},
         jsonrpc::{Object, ProtocolError},
@@ -101,9 +101,9 @@ impl ItemCall for GetPrompt<'_> {
         self.entry.item.timeout
     }
 
-    fn start(&self, options: StartOptions, context: &dyn Fn() -> Context) -> Invocation {
+    fn start(&self, is_current: bool, context: &dyn Fn() -> Context) -> Invocation {
         let PromptEntry { item, function, .. } = &*self.entry;
-        start_with_strings(item, function, &self.values, options, context, |context| {
+        start_with_strings(item, function, &self.values, is_current, context, |context| {
             Ok(PromptCall { arguments: self.declared_arguments()?, context })
         })
     }

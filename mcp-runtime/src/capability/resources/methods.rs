@@ -20,7 +20,7 @@ use crate::core::{
     },
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ClientError, Invocation, StartOptions, contain, with_timeout},
+    invoke::{self, ClientError, Invocation, contain, with_timeout},
     item::ItemSpec,
     item_output::{ItemOutput, wrong_kind},
     jsonrpc::{Object, ProtocolError},
@@ -189,9 +189,9 @@ impl ItemCall for ReadResource<'_> {
         self.entry.item.timeout
     }
 
-    fn start(&self, options: StartOptions, context: &dyn Fn() -> Context) -> Invocation {
+    fn start(&self, is_current: bool, context: &dyn Fn() -> Context) -> Invocation {
         let ResourceEntry { item, function, .. } = &*self.entry;
-        start_with_strings(item, function, &self.variables, options, context, |context| {
+        start_with_strings(item, function, &self.variables, is_current, context, |context| {
             let (uri, variables) = (self.uri.clone().into_owned(), self.variables.clone());
             Ok(ResourceCall { uri, variables, context })
         })
@@ -411,7 +411,7 @@ impl ItemCall for ListInstances {
         CallBinding::new("resources/list", "", "{}")
     }
 
-    fn start(&self, _: StartOptions, context: &dyn Fn() -> Context) -> Invocation {
+    fn start(&self, _: bool, context: &dyn Fn() -> Context) -> Invocation {
         let (failures, entries) = (self.failures.clone(), self.entries.clone());
         let (templates, first) = (self.templates.clone(), self.first.clone());
         let page = list_page(templates, first, self.room, self.timeout, failures, entries);

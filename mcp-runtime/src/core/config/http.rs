@@ -212,14 +212,6 @@ impl Options {
 }
 
 impl HttpOptions {
-    /// Why this path cannot be that of `what`, if that is so.
-    pub(crate) fn check_path(&self, path: &str, what: &str) -> Option<String> {
-        if self.has_path(path) {
-            return Some(format!("`{path}` is the path of {what} and of something else\nwrite another"));
-        }
-        (!is_path(path)).then(|| format!("`{path}` is not a path for {what}\nwrite one such as `/metrics`"))
-    }
-
     /// Whether the endpoint seems to be at a URL that is published. Proxies may add a prefix to its path, but not a suffix.
     pub(crate) fn is_at(&self, url: &str) -> bool {
         let url: Result<Uri, _> = url.parse();
@@ -227,13 +219,9 @@ impl HttpOptions {
     }
 
     /// The paths of the endpoint, of HTTP+SSE and of the probes.
-    fn paths(&self) -> impl Iterator<Item = &String> {
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &String> {
         let health = self.health.paths.iter().flat_map(|(live, ready)| [live, ready]);
         [&self.path].into_iter().chain(&self.sse_path).chain(health)
-    }
-
-    pub(crate) fn has_path(&self, path: &str) -> bool {
-        self.paths().any(|known| known == path)
     }
 
     /// Everything that cannot be served. The builder calls it once.
@@ -290,18 +278,13 @@ impl HttpOptions {
 }
 
 impl HttpOptions {
-    /// Whether the address of a client may be that of a proxy, which all clients share.
-    pub(crate) fn hides_addresses(&self) -> bool {
-        self.behind_proxy && self.client_address.is_none() && self.trusted_proxies.is_empty()
-    }
-
     /// Whether something says that clients reach the server through a proxy.
     pub(crate) fn is_behind_proxy(&self) -> bool {
         self.behind_proxy || self.client_address.is_some() || !self.trusted_proxies.is_empty()
     }
 }
 
-fn is_path(text: &str) -> bool {
+pub(crate) fn is_path(text: &str) -> bool {
     text.starts_with('/') && !text.contains(['{', '}', '*', '?', '#'])
 }
 

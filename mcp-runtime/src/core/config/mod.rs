@@ -60,7 +60,7 @@ impl Options {
     /// Whether the server answers at this path over HTTP, without the card.
     #[cfg(feature = "server-card")]
     fn has_http_path(&self, path: &str) -> bool {
-        self.http.has_path(path) || self.telemetry.metrics_path.as_deref() == Some(path)
+        self.http.paths().any(|known| known == path) || self.telemetry.metrics_path.as_deref() == Some(path)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::core::{
     error::Failure,
     extensions::Extensions,
     gates::Stage,
-    invoke::{self, ClientError, Ended, Invocation, Running, StartOptions, with_timeout},
+    invoke::{self, ClientError, Ended, Invocation, Running, with_timeout},
     item::{ItemFunction, ItemSpec},
     item_output::{ItemOutput, PendingInput},
     jsonrpc::ProtocolError,
@@ -77,7 +77,7 @@ pub(crate) trait ItemCall: Send + Sync {
     }
 
     /// Starts the function.
-    fn start(&self, options: StartOptions, context: &dyn Fn() -> Context) -> Invocation;
+    fn start(&self, is_current: bool, context: &dyn Fn() -> Context) -> Invocation;
 
     /// The response for what the function has returned; one that has to be stored first is pending.
     fn respond(&self, server: &Server, revision: Revision, result: Result<ItemOutput, Failure>) -> Response;
@@ -179,7 +179,7 @@ impl Server {
                 }
             }
         }
-        match call.start(request.start_options(self), &|| make_context(self, request, &call)) {
+        match call.start(request.is_current(self), &|| make_context(self, request, &call)) {
             MaybeReady::Ready(Ended::Returned(result)) => call.respond(self, request.revision, result),
             pending => self.finish_later(request.revision, call.into_owned(), pending, permits),
         }
@@ -192,7 +192,7 @@ impl Server {
         call: Arc<dyn ItemCall>,
         entering: BoxFuture<Result<Vec<CallPermit>, Failure>>,
     ) -> Response {
-        let (revision, options) = (request.revision, request.start_options(self));
+        let (revision, is_current) = (request.revision, request.is_current(self));
         let context = make_context(self, request, &*call);
         let (server, call_context) = (self.clone(), context.clone());
         let reply: BoxFuture<Reply> = Box::pin(async move {
@@ -200,7 +200,7 @@ impl Server {
                 Ok(permits) => permits,
                 Err(failure) => return call.respond(&server, revision, Err(failure)).get().await,
             };
-            let invocation = call.start(options, &|| call_context.clone());
+            let invocation = call.start(is_current, &|| call_context.clone());
             server.finish_later(revision, call, invocation, permits).get().await
         });
         Response::Pending(PendingReply::new(context, reply))
@@ -251,7 +251,7 @@ pub(crate) fn start_with_strings<C>(
     item: &ItemSpec,
     function: &ItemFunction<C>,
     values: &[(String, TextArgument)],
-    options: StartOptions,
+    is_current: bool,
     context: &dyn Fn() -> Context,
     call: impl FnOnce(Context) -> Result<C, Failure>,
 ) -> Invocation {
@@ -276,7 +276,7 @@ pub(crate) fn start_with_strings<C>(
     if let Err(failure) = function.text_limit.check(function.args, values) {
         return Ended::Returned(Err(failure)).into();
     }
-    invoke::start(&item.name, function, &parts, item.timeout, options)
+    invoke::start(&item.name, function, &parts, item.timeout, is_current)
 }
 
 /// The error of a call whose result cannot report failures.

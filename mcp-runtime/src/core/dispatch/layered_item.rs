@@ -20,7 +20,7 @@ use crate::{
         client_request::CallBinding,
         context::Context,
         error::{Failure, ToolError},
-        invoke::{self, Ended, StartOptions, with_timeout},
+        invoke::{self, Ended, with_timeout},
         item_output::{ItemOutput, PendingInput, wrong_kind},
         maybe_ready::MaybeReady,
         protocol::Revision,
@@ -53,7 +53,7 @@ pub(crate) fn call_layered(server: &Server, request: Request<'_>, call: Arc<dyn 
         call: call.clone(),
         server: server.downgrade(),
         revision: request.revision,
-        options: request.start_options(server),
+        is_current: request.is_current(server),
         keys: Mutex::default(),
         has_failed: AtomicBool::new(false),
     });
@@ -78,7 +78,7 @@ pub(crate) struct FunctionOfItem {
     /// Weak: a task that runs it does not keep the server alive.
     server: WeakServer,
     revision: Revision,
-    options: StartOptions,
+    is_current: bool,
     /// The keys of client requests that were in use when the function first ran.
     keys: Mutex<Option<HashSet<Box<str>>>>,
     /// Whether the last run of the function has failed; a failure of another call is one of a layer.
@@ -112,7 +112,7 @@ impl FunctionOfItem {
                 with_timeout(call.time_limit(), entering.get()).await.flatten()?
             }
         };
-        let mut started = call.start(self.options, &|| context.clone());
+        let mut started = call.start(self.is_current, &|| context.clone());
         if let MaybeReady::Pending(running) = &mut started {
             running.hold(permits);
         }

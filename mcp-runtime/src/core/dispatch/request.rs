@@ -19,7 +19,6 @@ use crate::core::{
     connection::{Access, ClientData, RequestContext},
     context::{ClientRequests, Context, ContextInner, Delivery, Retry, has_forwarder},
     extensions::Extensions,
-    invoke::StartOptions,
     jsonrpc::{JsonRpcMessage, Meta, Params, ProtocolError, decode_string, is_valid_id, parse},
     maybe_ready::MaybeReady,
     protocol::{self, LogLevel, META_LOG_LEVEL, Method, OPEN_STREAMS, Revision},
@@ -143,9 +142,9 @@ impl<'a> Request<'a> {
         }
     }
 
-    pub(crate) fn start_options(&self, server: &Server) -> StartOptions {
-        let is_current = self.forwards_events(server) || self.reports_as_caller(server);
-        StartOptions { is_current }
+    /// Whether its call is to be the current one of its thread, as [`invoke::start`](crate::core::invoke::start) says.
+    pub(crate) fn is_current(&self, server: &Server) -> bool {
+        self.forwards_events(server) || self.reports_as_caller(server)
     }
 
     /// Whether updates that the function reports may be those of its caller.

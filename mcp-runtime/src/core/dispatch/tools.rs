@@ -14,7 +14,7 @@ use crate::core::{
     context::{Context, Continuation, Retry},
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ClientError, Ended, Invocation, StartOptions},
+    invoke::{self, ClientError, Ended, Invocation},
     item::{ItemFunction, ItemSpec},
     item_output::{ItemOutput, wrong_kind},
     jsonrpc::ProtocolError,
@@ -128,7 +128,7 @@ impl ItemCall for CallTool<'_> {
         self.entry.spec.item.timeout
     }
 
-    fn start(&self, options: StartOptions, context: &dyn Fn() -> Context) -> Invocation {
+    fn start(&self, is_current: bool, context: &dyn Fn() -> Context) -> Invocation {
         let timeout = self.entry.spec.item.timeout;
         let input = &self.entry.input;
         let needs_check = self.arguments.len() > MAX_VALUES || input.attempts.is_some();
@@ -147,7 +147,7 @@ impl ItemCall for CallTool<'_> {
                     this: function.this.as_ref(),
                     context,
                 };
-                invoke::start(&self.entry.spec.item.name, function, &parts, timeout, options)
+                invoke::start(&self.entry.spec.item.name, function, &parts, timeout, is_current)
             }
             ItemFunction::Runtime(handler) => {
                 let (context, entry) = (context(), &self.entry);

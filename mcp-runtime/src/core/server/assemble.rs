@@ -93,7 +93,7 @@ pub(crate) fn assemble(
         let errors = &mut assembly.errors;
         let (kind, added) = match &item.source {
             ItemSource::Runtime(made) => {
-                let (key, spec) = (made.key(), made.spec());
+                let (key, spec) = (made.0.key(), made.0.spec());
                 if require_descriptions && spec.description.is_none() {
                     let text = format!("{key} has no description\nset one with `.description(..)`");
                     errors.push(BuildError::new(text));

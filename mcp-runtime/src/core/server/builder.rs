@@ -15,10 +15,10 @@ use std::{
 use super::{
     Capabilities, Error, Identity, Result, Server, ServerHandle, ServerInner, WeakServer,
     assemble::{ItemDefaults, assemble},
-    item::{AnnotatedItem, BuilderItem, IntoAddition, ItemSource, Named},
+    item::{AnnotatedItem, IntoAddition, ItemSource, Named, RegisteredItem},
     service_block::ServiceBlock,
     state::StateFns,
-    transform::{FoundService, ItemChanges, Transform, Transformed},
+    transform::{ItemChanges, Transform, Transformed},
 };
 #[cfg(feature = "auth")]
 use crate::auth::{Authentication, set_up_authentication};
@@ -77,7 +77,7 @@ pub struct ServerBuilder {
     module: &'static str,
     pub(crate) options: Options,
     state: Extensions,
-    items: Vec<BuilderItem>,
+    items: Vec<RegisteredItem>,
     /// The types and prefixes of its services.
     services: Vec<(TypeId, String)>,
     /// The types that open capabilities.
@@ -165,7 +165,7 @@ impl ServerBuilder {
     }
 
     fn discover_where(mut self, wanted: impl Fn(&Location) -> bool) -> Self {
-        let taken: HashSet<usize> = self.items.iter().filter_map(BuilderItem::key).collect();
+        let taken: HashSet<usize> = self.items.iter().filter_map(RegisteredItem::key).collect();
         for item in AnnotatedItem::all() {
             // an item that was discovered or named before is not registered again
             if wanted(&item.descriptor().location) && !taken.contains(&item.key()) {
@@ -191,7 +191,7 @@ impl ServerBuilder {
         if let ItemSource::Annotated(item) = &source {
             registered_items().lock().insert(item.key());
         }
-        self.items.push(BuilderItem::new(source));
+        self.items.push(RegisteredItem::new(source));
     }
 
     /// Registers an annotated function by its marker.
@@ -235,7 +235,8 @@ impl ServerBuilder {
 
     fn add_service<S: Any>(mut self, service: S, prefix: &str) -> Self {
         let Transformed { found, type_name: name, transforms } = Transformed::from_any(service);
-        let Some(FoundService { instance, blocks }) = found else {
+        let transforms: Arc<[_]> = transforms.into();
+        let Some((instance, blocks)) = found else {
             self.errors.push(BuildError::new(format!(
                 "`{name}` is not a service\nput `#[mcp_service]` on the `impl` with the methods that clients may use, and pass the value itself or an `Arc` of it"
             )));
@@ -255,7 +256,13 @@ impl ServerBuilder {
         }
         for item in blocks.iter().flat_map(|block| block.items()) {
             registered_items().lock().insert(item.key());
-            self.items.push(BuilderItem::method(*item, &instance, prefix, &transforms));
+            self.items.push(RegisteredItem {
+                prefix: prefix.to_owned(),
+                this: Some(instance.this.clone()),
+                state: instance.state.clone(),
+                transforms: transforms.clone(),
+                ..RegisteredItem::new(ItemSource::Annotated(*item))
+            });
         }
         self
     }
@@ -304,7 +311,8 @@ impl ServerBuilder {
             let mut item = item.registered(&state, &requested, &other.layers, &other.transforms);
             item.prefix = joined(&item.prefix);
             item.mount_rates.extend(rate.clone());
-            self.items.push(BuilderItem::Mounted(item));
+            item.is_mounted = true;
+            self.items.push(item);
         }
         for named in other.named {
             (named.mount)(&mut self.options, prefix, &other.options);

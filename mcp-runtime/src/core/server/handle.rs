@@ -11,7 +11,7 @@ use super::{
     Error, Open, Registry, Result, Server, ServerInner,
     assemble::{ItemDefaults, assemble},
     builder::{report, server_types},
-    item::{BuilderItem, IntoRuntimeItem, ItemSource, RegisteredItem, RuntimeItem, RuntimeKey},
+    item::{IntoRuntimeItem, ItemSource, RegisteredItem, RuntimeItem, RuntimeKey},
     transform::Transform,
 };
 use crate::core::{
@@ -449,14 +449,14 @@ impl RuntimeItems {
     /// Adds a tool, resource or prompt, or replaces the one made at run time that has its name or URI.
     pub fn add(&mut self, item: impl IntoRuntimeItem) {
         let item = item.into_runtime_item();
-        let replaced = self.remove(item.key());
+        let replaced = self.remove(item.0.key());
         let mut change = ItemChange::of(&item);
-        let key = item.key();
+        let key = item.0.key();
         if key.kind == ItemKind::Resource && replaced && !key.name.contains('{') {
             change.replaced_uri = Some(key.name.to_owned());
         }
         self.changes.push(change);
-        let item = BuilderItem::new(ItemSource::Runtime(item));
+        let item = RegisteredItem::new(ItemSource::Runtime(item));
         self.items.push(item.registered(&self.state, &Arc::from([]), &self.layers, &self.transforms));
     }
 
@@ -491,8 +491,8 @@ impl RuntimeItems {
 
 impl ItemChange {
     fn of(item: &RuntimeItem) -> Self {
-        let RuntimeKey { kind, name } = item.key();
-        let (name, scopes, tags) = (name.to_owned(), item.spec().scopes.clone(), item.0.tags());
+        let RuntimeKey { kind, name } = item.0.key();
+        let (name, scopes, tags) = (name.to_owned(), item.0.spec().scopes.clone(), item.0.tags());
         Self { kind, name, scopes, tags, replaced_uri: None }
     }
 

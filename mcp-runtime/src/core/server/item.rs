@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::{Assembly, Open, ServerBuilder, service_block::ServiceInstance, transform::Transform};
+use super::{Assembly, Open, ServerBuilder, transform::Transform};
 use crate::core::{
     arguments::Inject,
     config::Options,
@@ -19,89 +19,7 @@ use crate::core::{
     store::CallerRate,
 };
 
-/// An item, without or with the state of the builder that it was registered with.
-pub(super) enum BuilderItem {
-    Own {
-        source: ItemSource,
-        prefix: String,
-        this: Option<Arc<dyn Any + Send + Sync>>,
-        /// The service as state, for functions that an attribute names.
-        service: Extensions,
-        /// The transforms of the service.
-        transforms: Vec<Transform>,
-    },
-    /// An item of a mounted builder, with the state of that builder.
-    Mounted(RegisteredItem),
-}
-
-impl BuilderItem {
-    pub(super) fn new(source: ItemSource) -> Self {
-        Self::Own {
-            source,
-            prefix: String::new(),
-            this: None,
-            service: Extensions::default(),
-            transforms: Vec::new(),
-        }
-    }
-
-    /// A method of that service.
-    pub(super) fn method(
-        item: AnnotatedItem,
-        service: &ServiceInstance,
-        prefix: &str,
-        transforms: &[Transform],
-    ) -> Self {
-        Self::Own {
-            source: ItemSource::Annotated(item),
-            prefix: prefix.to_owned(),
-            this: Some(service.this.clone()),
-            service: service.state.clone(),
-            transforms: transforms.to_vec(),
-        }
-    }
-
-    pub(super) fn key(&self) -> Option<usize> {
-        match self {
-            Self::Own { source: ItemSource::Annotated(item), .. } => Some(item.key()),
-            _ => None,
-        }
-    }
-
-    /// The item with the state and the layers of its builder.
-    pub(super) fn registered(
-        self,
-        state: &Arc<Extensions>,
-        requested: &Arc<[TypeId]>,
-        layers: &[ItemLayer],
-        transforms: &[Transform],
-    ) -> RegisteredItem {
-        match self {
-            Self::Own { source, prefix, this, service, transforms: own } => {
-                let state = service.merge_over(state);
-                let layers = layers.iter().cloned().chain(source.layers()).collect();
-                RegisteredItem {
-                    source,
-                    prefix,
-                    this,
-                    state,
-                    requested: requested.clone(),
-                    layers,
-                    transforms: own.into_iter().chain(transforms.iter().cloned()).collect(),
-                    mount_rates: Vec::new(),
-                    gates: Arc::default(),
-                }
-            }
-            Self::Mounted(item) => {
-                let layers = layers.iter().chain(&*item.layers).cloned().collect();
-                let transforms = item.transforms.iter().chain(transforms).cloned().collect();
-                RegisteredItem { layers, transforms, ..item }
-            }
-        }
-    }
-}
-
-/// A registered item, with the state of its builder.
+/// A registered item, with the state of its builder once that is complete.
 ///
 /// A clone, in a registry that is assembled again, is the same item: it has the same gates.
 #[derive(Clone)]
@@ -110,7 +28,8 @@ pub(crate) struct RegisteredItem {
     /// Joined prefixes of services and mounts, outermost first; empty for none.
     pub(crate) prefix: String,
     pub(crate) this: Option<Arc<dyn Any + Send + Sync>>,
-    /// The state of the builder that it was registered with.
+    /// The state of the builder that it was registered with; before, its service as state, for functions that an attribute
+    /// names.
     pub(crate) state: Arc<Extensions>,
     pub(crate) requested: Arc<[TypeId]>,
     /// The layers of the builders that it was registered with and its own, outermost first.
@@ -121,6 +40,50 @@ pub(crate) struct RegisteredItem {
     pub(crate) mount_rates: Vec<CallerRate>,
     /// The gates of its calls, once its entry has been made.
     pub(crate) gates: Arc<OnceLock<Option<Arc<Gates>>>>,
+    /// Whether it is of a mounted builder, and has the state of that.
+    pub(super) is_mounted: bool,
+}
+
+impl RegisteredItem {
+    pub(super) fn new(source: ItemSource) -> Self {
+        Self {
+            layers: source.layers().into(),
+            source,
+            prefix: String::new(),
+            this: None,
+            state: Arc::default(),
+            requested: Arc::default(),
+            transforms: Arc::default(),
+            mount_rates: Vec::new(),
+            gates: Arc::default(),
+            is_mounted: false,
+        }
+    }
+
+    /// Identifies an annotated item of this builder.
+    pub(super) fn key(&self) -> Option<usize> {
+        match &self.source {
+            ItemSource::Annotated(item) if !self.is_mounted => Some(item.key()),
+            _ => None,
+        }
+    }
+
+    /// The item with the state and the layers of its builder, or with the layers of the one that has mounted that.
+    pub(super) fn registered(
+        self,
+        state: &Arc<Extensions>,
+        requested: &Arc<[TypeId]>,
+        layers: &[ItemLayer],
+        transforms: &[Transform],
+    ) -> Self {
+        let layers = layers.iter().chain(&*self.layers).cloned().collect();
+        let transforms = self.transforms.iter().chain(transforms).cloned().collect();
+        let item = Self { layers, transforms, ..self };
+        if item.is_mounted {
+            return item;
+        }
+        Self { state: item.state.merge_over(state), requested: requested.clone(), ..item }
+    }
 }
 
 /// Where an item comes from.
@@ -135,14 +98,14 @@ impl ItemSource {
     pub(super) fn layers(&self) -> Vec<ItemLayer> {
         match self {
             Self::Annotated(item) => item.descriptor().layers.iter().map(|make| make()).collect(),
-            Self::Runtime(item) => item.spec().layers.to_vec(),
+            Self::Runtime(item) => item.0.spec().layers.to_vec(),
         }
     }
 
     pub(super) fn kind(&self) -> ItemKind {
         match self {
             Self::Annotated(item) => item.kind(),
-            Self::Runtime(item) => item.key().kind,
+            Self::Runtime(item) => item.0.key().kind,
         }
     }
 }
@@ -169,23 +132,7 @@ pub(crate) trait MadeItem: fmt::Debug + Send + Sync {
 
 /// An item that was made at run time.
 #[derive(Debug, Clone)]
-pub struct RuntimeItem(pub(super) Arc<dyn MadeItem>);
-
-impl RuntimeItem {
-    pub(crate) fn new(item: impl MadeItem + 'static) -> Self {
-        Self(Arc::new(item))
-    }
-}
-
-impl RuntimeItem {
-    pub(crate) fn key(&self) -> RuntimeKey<'_> {
-        self.0.key()
-    }
-
-    pub(crate) fn spec(&self) -> &ItemSpec {
-        self.0.spec()
-    }
-}
+pub struct RuntimeItem(pub(crate) Arc<dyn MadeItem>);
 
 /// The key of an item that was made at run time: a kind, and a name or URI.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -326,7 +273,7 @@ macro_rules! impl_additions {
     ($definition:ident) => {
         impl $crate::core::server::IntoRuntimeItem for $definition {
             fn into_runtime_item(self) -> $crate::core::server::RuntimeItem {
-                $crate::core::server::RuntimeItem::new(self)
+                $crate::core::server::RuntimeItem(std::sync::Arc::new(self))
             }
         }
 
@@ -350,7 +297,7 @@ impl RegisteredItem {
     /// The item, if it was made at run time and has this key, with the prefix of its mount.
     pub(super) fn runtime(&self, key: RuntimeKey<'_>) -> Option<&RuntimeItem> {
         let ItemSource::Runtime(item) = &self.source else { return None };
-        let own = item.key();
+        let own = item.0.key();
         let found = own.kind == key.kind
             && match key.kind {
                 ItemKind::Resource => {
@@ -364,7 +311,7 @@ impl RegisteredItem {
     pub(crate) fn name(&self) -> String {
         let own = match &self.source {
             ItemSource::Annotated(item) => item.descriptor().name,
-            ItemSource::Runtime(item) => &item.spec().name,
+            ItemSource::Runtime(item) => &item.0.spec().name,
         };
         if self.prefix.is_empty() { own.to_owned() } else { format!("{}_{own}", self.prefix) }
     }

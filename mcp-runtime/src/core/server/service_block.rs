@@ -38,7 +38,7 @@ pub(crate) struct ServiceInstance {
     /// An `Arc<S>`.
     pub(crate) this: Arc<dyn Any + Send + Sync>,
     /// The value as state, for functions that an attribute names.
-    pub(crate) state: Extensions,
+    pub(crate) state: Arc<Extensions>,
 }
 
 impl ServiceBlock {
@@ -93,11 +93,14 @@ fn instance<S: ServiceType>(value: Box<dyn Any>) -> Option<ServiceInstance> {
     };
     let mut state = Extensions::default();
     state.insert_arc(shared.clone());
-    Some(ServiceInstance { this: Arc::new(shared), state })
+    Some(ServiceInstance { this: Arc::new(shared), state: Arc::new(state) })
 }
 
+/// A value whose methods are called, and the blocks of its type.
+pub(super) type FoundService = (ServiceInstance, Vec<&'static ServiceBlock>);
+
 /// A value, given as `S` or as `Arc<S>`, and the blocks of `S`; none if no block is annotated.
-pub(super) fn find_service<T: Any>(value: T) -> Option<(ServiceInstance, Vec<&'static ServiceBlock>)> {
+pub(super) fn find_service<T: Any>(value: T) -> Option<FoundService> {
     let mut blocks = ServiceBlock::all();
     let is_given =
         |block: &&ServiceBlock| block.service() == TypeId::of::<T>() || (block.shared)() == TypeId::of::<T>();

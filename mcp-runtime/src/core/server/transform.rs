@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{
     item::RegisteredItem,
-    service_block::{ServiceBlock, ServiceInstance, find_service},
+    service_block::{FoundService, find_service},
 };
 use crate::{
     core::{
@@ -78,12 +78,6 @@ pub struct Transformed {
     pub(super) transforms: Vec<Transform>,
 }
 
-/// A value, and the blocks of its type.
-pub(super) struct FoundService {
-    pub(super) instance: ServiceInstance,
-    pub(super) blocks: Vec<&'static ServiceBlock>,
-}
-
 impl fmt::Debug for Transformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Transformed").field("type_name", &self.type_name).finish_non_exhaustive()
@@ -97,24 +91,22 @@ impl Transformed {
         service: S,
         change: impl Fn(ItemChanges) -> ItemChanges + Send + Sync + 'static,
     ) -> Self {
-        Self { transforms: vec![Transform::new(change)], ..Self::plain(service) }
+        Self {
+            found: find_service(service),
+            type_name: type_name::<S>(),
+            transforms: vec![Transform::new(change)],
+        }
     }
 
     /// Takes the argument of `service` or `service_as`, if it is a transform.
     pub(super) fn from_any<S: Any>(service: S) -> Self {
         let mut service = Some(service);
-        match (&mut service as &mut dyn Any).downcast_mut::<Option<Self>>().and_then(Option::take) {
-            Some(transformed) => transformed,
-            None => service.map_or(
-                Self { found: None, type_name: type_name::<S>(), transforms: Vec::new() },
-                Self::plain,
-            ),
-        }
-    }
-
-    fn plain<S: Any>(service: S) -> Self {
-        let found = find_service(service).map(|(instance, blocks)| FoundService { instance, blocks });
-        Self { found, type_name: type_name::<S>(), transforms: Vec::new() }
+        let given = (&mut service as &mut dyn Any).downcast_mut::<Option<Self>>().and_then(Option::take);
+        given.unwrap_or_else(|| Self {
+            found: service.and_then(find_service),
+            type_name: type_name::<S>(),
+            transforms: Vec::new(),
+        })
     }
 }
 

@@ -2,10 +2,9 @@
 
 use std::{convert::Infallible, sync::Arc};
 
-use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::{CallerRate, Found, Received, SealedStore, StoreError, Table, Write, Written};
+use super::{CallerRate, SealedStore, StoreError, Table, Write, Written};
 use crate::core::{
     admission::{Owner, RateReached},
     crypto::random_id,
@@ -16,15 +15,7 @@ use crate::core::{
 pub(super) enum Sealing {}
 
 impl Sealing {
-    pub(super) async fn find(&self, _: &Table, _: &str) -> Result<Found, StoreError> {
-        match *self {}
-    }
-
     pub(super) async fn put(&self, _: &Table, _: &str, _: Write<'_>) -> Result<Written, StoreError> {
-        match *self {}
-    }
-
-    pub(super) async fn remove(&self, _: &Table, _: &str) -> Result<(), StoreError> {
         match *self {}
     }
 }
@@ -40,8 +31,8 @@ impl CallerRate {
 }
 
 pub(super) struct Messages {
-    process: Arc<str>,
-    closed: CancellationToken,
+    pub(super) process: Arc<str>,
+    pub(super) closed: CancellationToken,
 }
 
 impl Default for Messages {
@@ -53,38 +44,7 @@ impl Default for Messages {
 impl SealedStore {
     pub(crate) fn share_rate(&self, _: &CallerRate, _: &str, _: &str) {}
 
-    pub(super) fn log_other_version(&self, _: &Table) {}
-
-    /// Without a store of replicas there is nothing to reach.
-    #[cfg(feature = "tasks")]
-    pub(crate) fn reached_for(&self) -> std::time::Duration {
-        std::time::Duration::ZERO
-    }
-
-    pub(crate) fn process(&self) -> &Arc<str> {
-        &self.0.messages.process
-    }
-
     pub(crate) fn close_messages(&self) {
         self.0.messages.closed.cancel();
-    }
-
-    pub(crate) fn send(&self, _: &'static str, _: &impl Serialize) -> bool {
-        true
-    }
-
-    pub(crate) fn listen(&self, _: &'static str) -> Listener {
-        Listener(self.0.messages.closed.clone())
-    }
-}
-
-/// Receives nothing.
-pub(crate) struct Listener(CancellationToken);
-
-impl Listener {
-    /// Ready when the server is gone.
-    pub(crate) async fn next(&mut self) -> Option<Received> {
-        self.0.cancelled().await;
-        None
     }
 }

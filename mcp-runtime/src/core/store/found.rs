@@ -1,6 +1,16 @@
 //! What is looked up and removed again in the store, by the features that keep something there.
 
-use super::{Found, SealedStore, StoreError, Table};
+use tokio::time::Instant;
+
+use super::{SealedStore, StoreError, Table, Value, memory_tables::MemoryTables};
+
+/// The value that the store has for a key.
+pub(crate) enum Found<T = Value> {
+    Nothing,
+    /// A value that another version of this crate has written, and this one cannot read.
+    OtherVersion,
+    Value(T),
+}
 
 impl SealedStore {
     /// The value of a key, and its version.
@@ -24,5 +34,20 @@ impl SealedStore {
         }
         self.0.memory.remove(table, key);
         Ok(())
+    }
+}
+
+impl MemoryTables {
+    pub(super) fn get(&self, table: &Table, key: &str) -> Option<Value> {
+        let mut tables = self.0.lock();
+        let values = tables.get_mut(table.name())?;
+        values.expire(Instant::now());
+        values.get(key).cloned()
+    }
+
+    pub(super) fn remove(&self, table: &Table, key: &str) {
+        if let Some(values) = self.0.lock().get_mut(table.name()) {
+            values.remove(key);
+        }
     }
 }

@@ -14,16 +14,9 @@ type MemoryTable = OwnedTable<Arc<str>, Value, Instant>;
 
 /// The values of all tables.
 #[derive(Default)]
-pub(super) struct MemoryTables(Mutex<HashMap<Arc<str>, MemoryTable>>);
+pub(super) struct MemoryTables(pub(super) Mutex<HashMap<Arc<str>, MemoryTable>>);
 
 impl MemoryTables {
-    pub(super) fn get(&self, table: &Table, key: &str) -> Option<Value> {
-        let mut tables = self.0.lock();
-        let values = tables.get_mut(table.name())?;
-        values.expire(Instant::now());
-        values.get(key).cloned()
-    }
-
     pub(super) fn put(&self, table: &Table, key: &str, write: &Write<'_>) -> Written {
         let now = Instant::now();
         let mut tables = self.0.lock();
@@ -46,12 +39,6 @@ impl MemoryTables {
             value: Value { bytes: write.bytes.to_vec(), version: write.condition.next_version() },
         };
         values.put(key.into(), entry).map_or(Written::Full, |()| Written::Stored)
-    }
-
-    pub(super) fn remove(&self, table: &Table, key: &str) {
-        if let Some(values) = self.0.lock().get_mut(table.name()) {
-            values.remove(key);
-        }
     }
 
     #[cfg(all(test, feature = "shared"))]

@@ -1,6 +1,8 @@
 //! State that a server keeps outside of its calls: in memory, or in a store that replicas share. Both have the same
 //! operations with the same limits, and values in a shared store are sealed.
 
+#[cfg(all(not(feature = "shared"), any(feature = "events-webhook", feature = "tasks")))]
+mod alone_records;
 mod caller_rate;
 #[cfg(any(feature = "events-webhook", feature = "shared", feature = "tasks"))]
 mod found;
@@ -17,16 +19,19 @@ mod shared;
 mod single_use;
 mod table;
 
+#[cfg(feature = "shared")]
+pub(crate) use self::{memory_logs::MemoryLogs, shared::Listener};
 pub use crate::core::admission::Rate;
+#[cfg(all(not(feature = "shared"), any(feature = "events-webhook", feature = "tasks")))]
+pub(crate) use alone_records::NoMessages as Listener;
 pub(crate) use caller_rate::CallerRate;
+#[cfg(any(feature = "events-webhook", feature = "shared", feature = "tasks"))]
+pub(crate) use found::Found;
 #[cfg(feature = "shared")]
 pub use log::{Append, Appended, LogEntry, LogPage};
-#[cfg(feature = "shared")]
-pub(crate) use memory_logs::MemoryLogs;
 #[cfg(any(feature = "events-webhook", feature = "tasks"))]
 pub(crate) use records::{Leases, Record, Records, Updated, Versioned, log_store_error};
-pub(crate) use server_store::{Found, SealedStore, StoreError};
-pub(crate) use shared::Listener;
+pub(crate) use server_store::{SealedStore, StoreError};
 #[cfg(feature = "redis")]
 pub(crate) use shared::{MAX_MESSAGES, MAX_POSITION};
 #[cfg(feature = "shared")]

@@ -3,20 +3,12 @@
 use std::sync::Arc;
 
 use super::{
-    Table, Value, Write, Written,
+    Table, Write, Written,
     memory_tables::MemoryTables,
     shared::{Messages, Sealing},
 };
 
 pub(crate) type StoreError = Box<dyn std::error::Error + Send + Sync>;
-
-/// The value that the store has for a key.
-pub(crate) enum Found<T = Value> {
-    Nothing,
-    /// A value that another version of this crate has written, and this one cannot read.
-    OtherVersion,
-    Value(T),
-}
 
 /// The store of one server; clones are the same.
 #[derive(Clone)]

@@ -22,7 +22,7 @@ use prometheus::{
 };
 
 use crate::core::{
-    config::TelemetryOptions,
+    config::{TelemetryOptions, http::is_path},
     connection::Principal,
     item::BuildError,
     observer::{EndedRequest, EndedTask, OTHER, Observer, RefusedRequest},
@@ -167,7 +167,15 @@ impl ServerBuilder {
             }
         }
         if let Some(path) = &options.telemetry.metrics_path {
-            errors.extend(options.http.check_path(path, "the metrics").map(BuildError::new));
+            if options.http.paths().any(|known| known == path) {
+                errors.push(BuildError::new(format!(
+                    "`{path}` is the path of the metrics and of something else\nwrite another"
+                )));
+            } else if !is_path(path) {
+                errors.push(BuildError::new(format!(
+                    "`{path}` is not a path for the metrics\nwrite one such as `/metrics`"
+                )));
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::{
     auth::{Authenticator, RefusedCaller},
     core::{
         admission::whole_seconds,
+        config::HttpOptions,
         observer::RefusedRequest,
         protocol::{INTERNAL_ERROR, INVALID_REQUEST},
         server::Server,
@@ -29,7 +30,10 @@ impl Endpoint {
         authenticator: &Authenticator,
         connection: &RequestConnection,
     ) -> Result<(), HttpError> {
-        let peer = connection.sender().peer.as_ref().filter(|_| !self.options.hides_addresses());
+        let HttpOptions { behind_proxy, client_address, trusted_proxies, .. } = &self.options;
+        // the address of a client may be that of a proxy, which all clients share
+        let is_shared = *behind_proxy && client_address.is_none() && trusted_proxies.is_empty();
+        let peer = connection.sender().peer.as_ref().filter(|_| !is_shared);
         let address = peer.map(|peer| &peer.owner);
         let verified = authenticator.start(connection.parts(), address).get().await;
         connection.set_caller(verified.map_err(HttpError::refused)?);

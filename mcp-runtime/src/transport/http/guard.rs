@@ -50,13 +50,8 @@ impl Guard {
         }
     }
 
-    /// Refuses a request for a host that is not allowed, and lets pages of every origin read what it gets.
-    pub(super) fn check_host(&self, parts: &Parts, headers: &ProtocolHeaders<'_>) -> Result<(), HttpError> {
-        self.check_authorities(parts, headers).map(drop)
-    }
-
     /// Refuses a request for a host that is not allowed; returns whether it is for a loopback host.
-    fn check_authorities<'a>(
+    pub(super) fn check_authorities<'a>(
         &self,
         parts: &'a Parts,
         headers: &ProtocolHeaders<'a>,

@@ -95,10 +95,6 @@ impl HttpError {
         )
     }
 
-    pub(super) fn unknown_stream() -> Self {
-        Self::invalid(Refusal::Stream, "the event stream does not exist\nopen a new one with GET")
-    }
-
     pub(super) fn unknown_event_id() -> Self {
         Self::bad_request("`Last-Event-ID` is not an event that this session can resume from")
     }
@@ -138,10 +134,6 @@ impl HttpError {
         Self::unavailable("the server is not ready\ntry again")
     }
 
-    pub(super) fn sessions_unavailable() -> Self {
-        Self::unavailable("sessions cannot be looked up at the moment\ntry again")
-    }
-
     pub(super) fn too_many_body_bytes() -> Self {
         Self::unavailable("too many bytes of request bodies are being received\ntry again")
     }
@@ -150,7 +142,7 @@ impl HttpError {
         Self::new(Refusal::Unread, INTERNAL_ERROR, TOO_MANY_UNREAD)
     }
 
-    fn unavailable(message: &'static str) -> Self {
+    pub(super) fn unavailable(message: &'static str) -> Self {
         Self::new(Refusal::Busy, INTERNAL_ERROR, message)
     }
 

@@ -17,7 +17,7 @@ use super::{
     http_error::HttpError,
     request_connection::RequestConnection,
 };
-use crate::core::admission::{Owner, Permit};
+use crate::core::admission::Permit;
 
 /// Bytes that are read of a refused body, so that its sender receives the response.
 const MAX_DISCARDED: usize = 8 << 20;
@@ -191,21 +191,7 @@ pub(super) async fn read_body(
 /// A complete body, and its share of the budget.
 pub(super) struct RequestBody {
     pub(super) text: Bytes,
-    permit: Option<Permit>,
-}
-
-impl RequestBody {
-    /// Charges a body that has to wait to its sender, also if it arrived as a whole.
-    ///
-    /// # Errors
-    /// It exceeds what all bodies or those of its owner may hold.
-    pub(super) fn charge(&mut self, endpoint: &Endpoint, owner: &Owner) -> Result<(), HttpError> {
-        if self.permit.is_none() {
-            let permit = endpoint.budgets.bodies.try_acquire(owner, self.text.len());
-            self.permit = Some(permit.ok_or_else(HttpError::too_many_body_bytes)?);
-        }
-        Ok(())
-    }
+    pub(super) permit: Option<Permit>,
 }
 
 struct PartialBody<'a> {
@@ -330,7 +316,7 @@ mod tests {
         super::{endpoint::MAX_UNFINISHED, service::HttpHandler},
         *,
     };
-    use crate::core::server::Server;
+    use crate::core::{admission::Owner, server::Server};
 
     #[tokio::test]
     async fn a_body_that_has_to_wait_is_charged_also_if_it_arrived_as_a_whole() {

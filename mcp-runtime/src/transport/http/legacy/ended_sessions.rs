@@ -54,7 +54,7 @@ impl EndedSessions {
             }
             Err(error) => {
                 tracing::debug!(%error, "whether a session has ended cannot be looked up");
-                Err(HttpError::sessions_unavailable())
+                Err(unavailable())
             }
         }
     }
@@ -76,10 +76,14 @@ impl EndedSessions {
             Ok(_) => Ok(()),
             Err(error) => {
                 tracing::debug!(%error, "the end of a session cannot be recorded");
-                Err(HttpError::sessions_unavailable())
+                Err(unavailable())
             }
         }
     }
+}
+
+fn unavailable() -> HttpError {
+    HttpError::unavailable("sessions cannot be looked up at the moment\ntry again")
 }
 
 fn store_key(uid: &SessionUid) -> String {

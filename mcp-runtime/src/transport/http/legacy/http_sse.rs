@@ -15,9 +15,11 @@ use tokio::{
 use super::event_sender::EventSender;
 use crate::{
     core::{
+        admission::Owner,
         config::HttpOptions,
         connection::{ClientData, Principal, Put},
         crypto::random_id,
+        reason::Refusal,
         spawn::spawn,
         sync::Mutex,
     },
@@ -41,6 +43,30 @@ use crate::{
 const MAX_QUEUED: usize = 16;
 /// The query parameter with the stream's name.
 const NAME_PARAMETER: &str = "sessionId=";
+
+impl HttpError {
+    fn unknown_stream() -> Self {
+        Self::invalid(Refusal::Stream, "the event stream does not exist\nopen a new one with GET")
+    }
+}
+
+impl RequestBody {
+    /// Charges a body that has to wait to its sender, also if it arrived as a whole.
+    ///
+    /// # Errors
+    /// It exceeds what all bodies or those of its owner may hold.
+    pub(in crate::transport::http) fn charge(
+        &mut self,
+        endpoint: &Endpoint,
+        owner: &Owner,
+    ) -> Result<(), HttpError> {
+        if self.permit.is_none() {
+            let permit = endpoint.budgets.bodies.try_acquire(owner, self.text.len());
+            self.permit = Some(permit.ok_or_else(HttpError::too_many_body_bytes)?);
+        }
+        Ok(())
+    }
+}
 
 impl HttpOptions {
     /// Serves HTTP+SSE as well, the transport of 2024-11-05 that newer revisions have replaced, at a separate path.

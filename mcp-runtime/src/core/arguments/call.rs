@@ -326,7 +326,7 @@ impl<'a> CallParts<'a> {
                 let (are_all, mut violations) = (repaired.are_all(), repaired.violations);
                 let text = changed.map_or(Cow::Borrowed(text), Cow::Owned);
                 if !are_all && !is_checked && violations.is_empty() {
-                    violations = self.violations(&text);
+                    violations = self.violations(&text, matches!(text, Cow::Owned(_)));
                 }
                 if let Cow::Owned(changed) = &text {
                     // a former text may be values now
@@ -341,12 +341,12 @@ impl<'a> CallParts<'a> {
 
     /// The violations of the keywords that decoding does not enforce, in arguments that were refused, or what they were changed
     /// to.
-    fn violations(&self, text: &Cow<'_, str>) -> Vec<ValidationError> {
+    fn violations(&self, text: &str, is_changed: bool) -> Vec<ValidationError> {
         let Some(validator) = self.validator else { return Vec::new() };
-        match text {
-            Cow::Borrowed(refused) => validator.errors_in(refused),
-            Cow::Owned(changed) => validator.validate_str(changed).err().unwrap_or_default(),
+        if is_changed {
+            return validator.validate_str(text).err().unwrap_or_default();
         }
+        validator.errors_in(text)
     }
 
     /// The keys that name no parameter of a tool.

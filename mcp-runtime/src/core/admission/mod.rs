@@ -4,6 +4,8 @@
 //! [`CallerConcurrency`] are what one caller may do, however little the others do.
 
 mod call_limits;
+#[cfg(any(feature = "auth", feature = "shared"))]
+mod checked_rate;
 mod owned_table;
 mod owner;
 mod quota;

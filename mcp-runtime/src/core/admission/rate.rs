@@ -152,19 +152,6 @@ impl RateLimiter {
         })
     }
 
-    /// Checks whether an owner may do it once more, and counts nothing.
-    ///
-    /// # Errors
-    /// The owner has used up its rate, and has to wait for so long.
-    #[cfg(any(feature = "auth", feature = "shared"))]
-    pub(crate) fn check(&self, owner: &Owner) -> Result<(), Duration> {
-        let now = self.now();
-        self.in_bucket(owner, |bucket, owner| match bucket.iter().find(|slot| slot.owner == owner) {
-            Some(slot) => self.after_next(*slot, now).map(drop),
-            None => Ok(()),
-        })
-    }
-
     pub(super) fn now(&self) -> u64 {
         self.since_start(Instant::now())
     }

@@ -90,7 +90,7 @@ impl Server {
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct ServerHandle(Weak<ServerInner>);
+pub struct ServerHandle(pub(super) Weak<ServerInner>);
 
 impl ServerHandle {
     pub(super) fn new(shared: Weak<ServerInner>) -> Self {
@@ -343,22 +343,6 @@ impl ServerHandle {
         server.publish_update(uri, concerns, reporter.as_deref());
     }
 
-    /// Reads the [API keys](crate::auth::ApiKeys) again that are from a file or the environment, and forgets which tokens
-    /// were valid, so that each is verified again. The streams of callers whose keys were removed or got other scopes
-    /// end, and their subscriptions to events by webhook.
-    ///
-    /// # Errors
-    /// The keys cannot be read, or the server has been dropped. They are unchanged then.
-    #[cfg(feature = "auth")]
-    pub fn reload_auth(&self) -> Result<()> {
-        let shared = self.0.upgrade().ok_or_else(|| Error::from("the server has been dropped"))?;
-        let Some(authenticator) = &shared.options.http.authenticator else { return Ok(()) };
-        for principal in authenticator.reload().map_err(Error::from)? {
-            shared.end_of_principal(&principal);
-        }
-        Ok(())
-    }
-
     /// Ends the open streams of a principal, whatever its scopes and expiry are: subscriptions, those that were opened
     /// with `GET`, the streams of calls that can be resumed, and HTTP+SSE; and its subscriptions to events by webhook. Calls go
     /// on.
@@ -391,7 +375,7 @@ impl Server {
 
 impl ServerInner {
     /// Ends the streams of a principal at this replica, and what capabilities do for it besides.
-    fn end_of_principal(self: &Arc<Self>, principal: &Principal) {
+    pub(super) fn end_of_principal(self: &Arc<Self>, principal: &Principal) {
         self.hub.end_streams_of(principal);
         let server = Server(self.clone());
         for capability in server.registry().capabilities.iter() {

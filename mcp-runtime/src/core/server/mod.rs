@@ -12,6 +12,8 @@ mod open_capabilities;
 mod registry;
 #[cfg_attr(not(feature = "shared"), path = "alone.rs")]
 mod relay;
+#[cfg(feature = "auth")]
+mod reload_auth;
 mod service_block;
 #[cfg(feature = "install")]
 mod setting_to_install;

@@ -149,10 +149,11 @@ mod tests {
 
     use schemars::{JsonSchema, Schema, schema_for};
 
-    use super::super::Validator;
+    use super::super::{Validator, link_patterns};
     use super::*;
 
     fn needs_validation(schema: &Value) -> bool {
+        link_patterns();
         Validator::compile_unenforced(schema).expect("a schema").is_some()
     }
 

@@ -120,18 +120,20 @@ impl<'a> Validation<'a> {
     /// Whether the value conforms to the root schema.
     pub(super) fn is_valid(&mut self, value: &'a Value) -> bool {
         self.fail_fast = true;
-        self.check(0, value)
+        // without steps, `not` accepts what it has not looked at
+        self.check(0, value) && self.steps_left > 0
     }
 
     /// All distinct errors of a value of this node, then the hints; none if the value conforms.
     pub(super) fn errors_at(mut self, id: NodeId, value: &'a Value) -> Vec<ValidationError> {
         self.fail_fast = false;
-        if self.check(id, value) {
-            return Vec::new();
-        }
+        let conforms = self.check(id, value);
         if self.steps_left == 0 {
             let mismatch = Mismatch::new("a smaller value", "takes too many steps to check".to_owned());
             return vec![ValidationError::new(String::new(), mismatch)];
+        }
+        if conforms {
+            return Vec::new();
         }
         let is_cut = self.errors.len() == MAX_ERRORS;
         let mut distinct: Vec<ValidationError> = Vec::with_capacity(self.errors.len());
@@ -169,7 +171,7 @@ impl<'a> Validation<'a> {
 
     /// Whether no further errors are collected; a value may have a million of them.
     pub(super) fn is_report_full(&self) -> bool {
-        self.steps_left == 0 || (!self.fail_fast && self.errors.len() == MAX_ERRORS)
+        !self.fail_fast && self.errors.len() == MAX_ERRORS
     }
 
     /// Records an error unless in fail-fast mode; always returns false, as the result of the check.

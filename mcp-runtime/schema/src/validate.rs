@@ -205,11 +205,17 @@ mod tests {
         let foreign = Validator { max_steps: 1000, ..foreign.expect("a schema") };
         assert_eq!(passed_over, []);
         assert_eq!(foreign.validate(&json!(vec![json!({}); 20])), []);
-        let errors = foreign.validate(&json!(vec![json!({}); 40]));
-        assert_eq!(
-            errors.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            ["takes too many steps to check"]
-        );
+        let (negated, _) = Validator::compile_foreign(&json!({ "not": schema }));
+        let negated = Validator { max_steps: 1000, ..negated.expect("a schema") };
+        for validator in [foreign, negated] {
+            let value = json!(vec![json!({}); 40]);
+            let errors = validator.validate(&value);
+            assert_eq!(
+                errors.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                ["takes too many steps to check"]
+            );
+            assert!(!validator.is_valid(&value));
+        }
     }
 
     #[test]

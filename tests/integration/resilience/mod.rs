@@ -6,7 +6,6 @@ mod bounds;
 mod callers;
 mod expiry;
 mod framing;
-mod legacy;
 mod long_arguments;
 mod options;
 mod owners;

@@ -227,5 +227,9 @@ impl Exported {
 pub(crate) fn samples(text: &str, metric: &str) -> BTreeMap<String, String> {
     let of_metric = text.lines().filter_map(|line| line.strip_prefix(metric));
     let samples = of_metric.filter_map(|rest| rest.rsplit_once(' '));
-    samples.map(|(labels, value)| (labels.to_owned(), value.to_owned())).collect()
+    let samples: BTreeMap<_, _> =
+        samples.map(|(labels, value)| (labels.to_owned(), value.to_owned())).collect();
+    let has_type = text.contains(&format!("# TYPE {} ", metric.trim_end_matches("_count")));
+    assert!(has_type || samples.is_empty(), "{metric} has no type: {text}");
+    samples
 }

@@ -371,23 +371,3 @@ async fn two_paths_cannot_be_the_same() {
     let error = builder().telemetry(|telemetry| telemetry.metrics_path("/mcp")).build().unwrap_err();
     assert!(error.to_string().contains("`/mcp` is the path of the metrics and of something else"), "{error}");
 }
-
-#[tokio::test]
-async fn every_metric_has_a_type() {
-    let server = builder().telemetry(|telemetry| telemetry.metrics_path("/metrics")).build().unwrap();
-    let http = HttpServer::of(&server).await;
-    HttpRequest::modern(1, "tools/list", json!({})).send(http.address).await;
-    HttpRequest::modern(1, "tools/list", json!({})).with("host", "evil.example").send(http.address).await;
-    let session = HttpRequest::initialize("2025-11-25").send(http.address).await.session();
-    HttpRequest::new("DELETE").session(&session).send(http.address).await;
-    let text = get(http.address, "/metrics").await.text().to_owned();
-    for metric in [
-        "mcp_server_operation_duration_seconds",
-        "mcp_server_session_duration_seconds",
-        "mcp_server_active_requests",
-        "mcp_server_refused_requests_total",
-        "mcp_server_active_tasks",
-    ] {
-        assert!(text.contains(&format!("# TYPE {metric} ")), "{text}");
-    }
-}

@@ -28,7 +28,7 @@ async fn a_key_names_its_caller_and_scopes_and_another_is_401() {
 }
 
 /// Believes what a token says of itself.
-struct Credulous;
+pub(crate) struct Credulous;
 
 impl Verifier for Credulous {
     async fn verify(&self, token: &str, request: &axum::http::request::Parts) -> Result<Principal, Denied> {

@@ -1,6 +1,6 @@
 //! Callers over HTTP, as the server itself authenticates them.
 
-mod api_keys;
+pub(crate) mod api_keys;
 mod dpop;
 mod guesses;
 mod introspection;

@@ -730,23 +730,7 @@ async fn an_event_that_waits_for_a_slow_endpoint_is_read_once_for_each_subscript
     let builder = Server::builder("notes", "1").add(event::of::<note_long>()).state(looks.clone());
     let limits = |events: event::EventLimits| events.webhooks_on_loopback().max_webhook_bytes(4 << 20);
     let server = start(builder.limits(|limited| limited.events(limits))).await;
-    let endpoint = Endpoint::default();
-    let (slow, (arrived, mut arrivals)) = (endpoint.clone(), tokio::sync::mpsc::unbounded_channel());
-    // challenges are answered, and events are not
-    let app = endpoint.router().layer(axum::middleware::from_fn(
-        move |request: axum::extract::Request, next: axum::middleware::Next| {
-            let (slow, arrived) = (slow.clone(), arrived.clone());
-            async move {
-                let is_first = slow.messages().is_empty();
-                if !is_first {
-                    arrived.send(()).expect("the test waits");
-                    std::future::pending::<()>().await;
-                }
-                next.run(request).await
-            }
-        },
-    ));
-    let url = format!("http://{}/hook", serve_router(app).await);
+    let (url, arrived) = difficult(false).await;
     for number in 0..20 {
         let delivery = json!({ "mode": "webhook", "url": url, "secret": secret(1) });
         let wanted = json!({ "name": "note.long", "arguments": { "number": number }, "delivery": delivery });
@@ -756,12 +740,10 @@ async fn an_event_that_waits_for_a_slow_endpoint_is_read_once_for_each_subscript
     let note = Note { text: "tea ".repeat(50_000) };
     server.handle.emit::<note_long>(&note).id("1").await.expect("it is emitted");
     // as many as a quarter of the bytes suffices for
-    for _ in 0..4 {
-        arrivals.recv().await.expect("an event");
-    }
+    until(|| *arrived.lock().unwrap() == 4).await;
     // longer than they would wait who look whether there is room
     tokio::time::sleep(Duration::from_millis(1500)).await;
-    assert!(arrivals.try_recv().is_err());
+    assert_eq!(*arrived.lock().unwrap(), 4);
     assert_eq!(looks.load(Ordering::SeqCst), 4, "those that have no room have not read it");
 }
 

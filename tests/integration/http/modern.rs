@@ -19,23 +19,6 @@ const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 #[tokio::test]
-async fn results_have_the_required_members() {
-    let server = plain().await;
-    let reply = call("echo", &json!({"message": "hi"})).send(server.address).await;
-    assert_eq!(reply.status, 200);
-    let reply = reply.json();
-    assert_eq!((text_of(&reply), &reply["id"]), ("hi", &json!(1)));
-    assert_eq!(reply["result"]["resultType"], "complete");
-    let info = &reply["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
-    assert_eq!(info, &json!({"name": "http-test", "version": "1.0.0"}));
-    let list = HttpRequest::modern("a", "tools/list", json!({})).send(server.address).await.json();
-    assert_eq!((&list["id"], &list["result"]["cacheScope"]), (&json!("a"), &json!("private")));
-    assert!(list["result"]["ttlMs"].is_u64());
-    let found = HttpRequest::modern(2, "server/discover", json!({})).send(server.address).await.json();
-    assert_eq!(found["result"]["supportedVersions"], json!(["2026-07-28"]));
-}
-
-#[tokio::test]
 async fn missing_meta_is_reported_before_header_mismatches() {
     let server = plain().await;
     let refused = async |request: HttpRequest, code: i64| {

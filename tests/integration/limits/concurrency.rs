@@ -2,7 +2,7 @@
 
 use mcp_runtime::{Completion, tool::TaskMode};
 
-use super::seen_by;
+use super::{here, seen_by};
 use crate::prelude::*;
 
 /// One at a time for each caller
@@ -15,12 +15,6 @@ async fn hold(gate: &Gate) -> &'static str {
 #[mcp_tool]
 async fn wait(gate: &Gate) -> &'static str {
     gate.pass().await
-}
-
-/// Returns at once
-#[mcp_tool]
-fn here() -> &'static str {
-    "here"
 }
 
 fn builder(gate: &Gate) -> ServerBuilder {

@@ -6,14 +6,8 @@ use mcp_runtime::{
     resource::{ResourceCall, ResourceDef},
 };
 
-use super::{call, seen_by};
+use super::{call, here, seen_by};
 use crate::prelude::*;
-
-/// Returns at once
-#[mcp_tool]
-fn here() -> &'static str {
-    "here"
-}
 
 /// May be called twice
 #[mcp_tool(rate = "2/1h")]
@@ -98,37 +92,6 @@ async fn a_flood_of_one_principal_leaves_another_its_rate() {
     }
     // those without a principal are told apart by their address
     assert_eq!(call("here").send(at).await.status, 200);
-}
-
-#[tokio::test]
-async fn many_addresses_are_served_and_none_of_them_gets_more_than_its_rate() {
-    let server = HttpServer::start(limited("2/1h")).await;
-    let mut connection = HttpConnection::open(server.address).await;
-    let mut status = async |client: &str| {
-        connection.send(&from(client)).await;
-        connection.response().await.status
-    };
-    assert_eq!([status("192.0.2.1").await, status("192.0.2.1").await], [200; 2]);
-    for n in 0..2000_u32 {
-        let [_, _, high, low] = n.to_be_bytes();
-        assert_eq!(status(&format!("10.0.{high}.{low}")).await, 200);
-    }
-    // the server closes a connection whose body it has not read
-    assert_eq!(from("192.0.2.1").send(server.address).await.status, 429);
-}
-
-#[tokio::test]
-async fn each_request_of_a_batch_counts() {
-    let server = HttpServer::start(limited("4/1h")).await;
-    let session = HttpRequest::initialize("2025-03-26").header("X-Forwarded-For", "192.0.2.1");
-    let session = session.send(server.address).await.session();
-    let batch: Vec<_> = (1..=5).map(|id| legacy_call(id, "here", &json!({}))).collect();
-    let batch = HttpRequest::post(json!(batch).to_string()).session(&session);
-    let replies = batch.header("X-Forwarded-For", "192.0.2.1").send(server.address).await.json();
-    let served: Vec<_> =
-        replies.as_array().expect("an array").iter().map(|reply| reply.get("result").is_some()).collect();
-    assert_eq!(served, [true, true, true, false, false], "`initialize` was the first");
-    assert_eq!(replies[4]["error"]["code"], -32603);
 }
 
 #[tokio::test]

@@ -1,18 +1,7 @@
 //! Bounds on what clients can make a server keep: long ids and tokens, unfinished bodies, calls over HTTP+SSE.
 
+use super::{here, wait};
 use crate::prelude::*;
-
-/// Returns at once
-#[mcp_tool]
-fn here() -> &'static str {
-    "here"
-}
-
-/// Waits until it is released
-#[mcp_tool]
-async fn wait(gate: &Gate) -> &'static str {
-    gate.pass().await
-}
 
 fn with_token(mut call: Value, token: &Value) -> Value {
     call["params"]["_meta"]["progressToken"] = token.clone();

@@ -155,13 +155,12 @@ async fn a_span_continues_the_trace_of_its_client_and_those_of_functions_continu
 async fn subscribers_that_export_nothing_see_the_trace_of_a_client_as_fields() {
     let printed = PrintedText::default();
     let writer = printed.clone();
-    let _other = tracing::Dispatch::new(tracing_subscriber::registry());
     let subscriber = tracing_subscriber::fmt()
         .with_span_events(tracing_subscriber::fmt::format::FmtSpan::CLOSE)
         .with_ansi(false)
         .with_writer(move || writer.clone())
         .finish();
-    let _subscribed = tracing::subscriber::set_default(subscriber);
+    let _subscribed = subscribe(subscriber);
     let server = serve(builder());
     for (meta, traced) in
         [(json!({ "traceparent": TRACEPARENT }), true), (json!({ "traceparent": "00-zz" }), false)]

@@ -2,19 +2,15 @@
 
 use mcp_runtime::auth::{ApiKeys, Denied, Oauth, Verifier};
 
-use super::{Entered, RESOURCE, bearing, call, challenge, items, oauth};
+use super::{RESOURCE, bearing, call, challenge, items, oauth};
 use crate::prelude::*;
-
-fn state() -> Arc<Entered> {
-    Arc::new(Entered::default())
-}
 
 #[tokio::test]
 async fn a_key_names_its_caller_and_scopes_and_another_is_401() {
     let ada = Principal::new("https://example.com", "ada").with_scopes(["notes:read"]);
     let keys = ApiKeys::new([("0123456789abcdef", ada)]);
     assert!(!format!("{keys:?}").contains("0123"));
-    let served = HttpServer::start(items().state(state()).auth(keys)).await;
+    let served = HttpServer::start(items().auth(keys)).await;
     let reply = bearing(call("read_notes"), "0123456789abcdef").send(served.address).await;
     assert_eq!(text_of(&reply.json()), "notes");
     let list = bearing(HttpRequest::modern(1, "tools/list", json!({})), "0123456789abcdef");
@@ -52,7 +48,7 @@ async fn a_key_does_not_pass_as_a_token_that_is_bound_to_a_key_and_no_caller_is_
     let ada = Principal::new("https://example.com", "ada");
     let keys = ApiKeys::new([("0123456789abcdef", ada)]);
     for builder in [items().auth(keys), items().auth(Credulous)] {
-        let served = HttpServer::start(builder.state(state())).await;
+        let served = HttpServer::start(builder).await;
         for (scheme, token, status) in [
             ("Bearer", "0123456789abcdef", 200),
             ("DPoP", "0123456789abcdef", 401),
@@ -79,7 +75,7 @@ async fn keys_are_read_again_on_demand_and_the_streams_of_those_who_are_gone_or_
     let write = |text: &str| folder.write("keys", text);
     const EVE: &str = "\neve the-secret-key-of-eve notes:read";
     write(&format!("ada 0123456789abcdef notes:read\nbob fedcba9876543210{EVE} tenant = \"north sea\" x"));
-    let builder = items().state(state()).tool::<tenant_of_key>().with_handle(drop);
+    let builder = items().tool::<tenant_of_key>().with_handle(drop);
     let server = builder.auth(ApiKeys::from_file(folder.join("keys"))).build().unwrap();
     let served = HttpServer::of(&server).await;
     let tenant = async || {
@@ -135,9 +131,9 @@ async fn what_is_wrong_with_keys_is_an_error_of_the_build() {
 
 #[tokio::test]
 async fn a_verifier_of_the_users_decides_and_its_reasons_are_told_in_the_words_of_the_standard() {
-    let own = HttpServer::start(items().state(state()).auth(Credulous)).await;
+    let own = HttpServer::start(items().auth(Credulous)).await;
     let of_issuer = Oauth::issuer("https://id.example.com").resource(RESOURCE).verifier(Credulous);
-    let of_issuer = HttpServer::start(items().state(state()).auth(of_issuer)).await;
+    let of_issuer = HttpServer::start(items().auth(of_issuer)).await;
     for (served, start) in [(&own, "Bearer realm=\"mcp\""), (&of_issuer, "Bearer resource_metadata=\"")] {
         let reply = bearing(call("whoami"), "ada").send(served.address).await;
         assert_eq!(text_of(&reply.json()), "ada of no client");
@@ -176,7 +172,7 @@ async fn keys_and_tokens_are_accepted_side_by_side_and_a_block_list_is_asked_eac
     let is_blocked = blocked.clone();
     let tokens = oauth(&issuer).accept_if(move |_| !is_blocked.load(Ordering::SeqCst));
     let keys = ApiKeys::new([("0123456789abcdef", Principal::new("keys", "ci"))]);
-    let served = HttpServer::start(items().state(state()).auth(tokens).auth(keys)).await;
+    let served = HttpServer::start(items().auth(tokens).auth(keys)).await;
     let token = issuer.token("ada", RESOURCE, "");
     let send = async |token: &str| bearing(call("whoami"), token).send(served.address).await;
     assert_eq!(text_of(&send(&token).await.json()), "ada of test");
@@ -204,7 +200,7 @@ async fn of_several_methods_the_refusal_is_that_of_the_one_that_the_token_was_me
         items().auth(second()).auth(oauth(&issuer)).auth(keys()),
     ];
     for builder in builders {
-        let served = HttpServer::start(builder.state(state())).await;
+        let served = HttpServer::start(builder).await;
         for (token, reason) in [
             (with(&issuer, "exp", json!(1)), "the token has expired"),
             (with(&other, "exp", json!(1)), "the token has expired"),

@@ -3,7 +3,7 @@
 use mcp_runtime::auth::ApiKeys;
 use tokio::time::{Duration, sleep};
 
-use super::{Entered, RESOURCE, bearing, call, items, oauth};
+use super::{RESOURCE, bearing, call, items, oauth};
 use crate::prelude::*;
 
 const GUESSES: usize = 2000;
@@ -35,10 +35,6 @@ fn guess(n: usize) -> HttpRequest {
     bearing(call("whoami"), &format!("guess-{n:060}"))
 }
 
-async fn served(builder: ServerBuilder) -> HttpServer {
-    HttpServer::start(builder.state(Arc::new(Entered::default()))).await
-}
-
 /// Two API keys.
 fn keys() -> ServerBuilder {
     let of = |name: &str| (format!("the-secret-key-of-{name}"), Principal::new("https://example.com", name));
@@ -47,7 +43,7 @@ fn keys() -> ServerBuilder {
 
 #[tokio::test]
 async fn an_address_that_guesses_keys_is_not_looked_at_while_another_client_of_it_goes_on() {
-    let server = served(keys()).await;
+    let server = HttpServer::start(keys()).await;
     let ada = bearing(call("whoami"), "the-secret-key-of-ada");
     assert_eq!(ada.send(server.address).await.status, 200);
     let clients = (0..4).map(|client| {
@@ -75,7 +71,7 @@ async fn an_address_that_guesses_keys_is_not_looked_at_while_another_client_of_i
 
 #[tokio::test]
 async fn a_new_token_of_an_address_that_guesses_is_accepted_after_the_time_that_it_was_told() {
-    let server = served(keys().limits(|limits| limits.invalid_token_rate("20/10s"))).await;
+    let server = HttpServer::start(keys().limits(|limits| limits.invalid_token_rate("20/10s"))).await;
     let bob = bearing(call("whoami"), "the-secret-key-of-bob");
     assert_eq!(statuses(server.address, (0..40).map(guess)).await[0], 0);
     let refused = bob.send(server.address).await;
@@ -101,7 +97,7 @@ async fn a_new_token_of_an_address_that_guesses_is_accepted_after_the_time_that_
 #[tokio::test]
 async fn opaque_tokens_that_are_guessed_are_few_questions_to_the_authorization_server() {
     let issuer = Issuer::start().await;
-    let server = served(items().auth(oauth(&issuer).introspection("mcp", "s&cret"))).await;
+    let server = HttpServer::start(items().auth(oauth(&issuer).introspection("mcp", "s&cret"))).await;
     let mut claims = issuer.claims("ada", RESOURCE, "notes:read");
     claims["active"] = json!(true);
     issuer.set_token("adas-token", claims);
@@ -127,7 +123,7 @@ async fn opaque_tokens_that_are_guessed_are_few_questions_to_the_authorization_s
 #[tokio::test]
 async fn tokens_of_the_authorization_server_that_are_not_valid_any_more_do_not_count_as_guesses() {
     let issuer = Issuer::start().await;
-    let server = served(items().auth(oauth(&issuer))).await;
+    let server = HttpServer::start(items().auth(oauth(&issuer))).await;
     let expired = (0..2 * RATE).map(|n| {
         let mut claims = issuer.claims("ada", RESOURCE, "notes:read");
         (claims["exp"], claims["jti"]) = (json!(1000), json!(n));
@@ -146,7 +142,7 @@ async fn tokens_of_the_authorization_server_that_are_not_valid_any_more_do_not_c
 #[tokio::test]
 async fn refused_proofs_of_a_genuine_token_do_not_count_and_bound_tokens_that_are_guessed_do() {
     let issuer = Issuer::start().await;
-    let server = served(items().auth(oauth(&issuer).dpop())).await;
+    let server = HttpServer::start(items().auth(oauth(&issuer).dpop())).await;
     let (key, thief) = (TestKey::new("client"), TestKey::new("thief"));
     let mut claims = issuer.claims("ada", RESOURCE, "notes:read");
     claims["cnf"] = json!({ "jkt": key.thumbprint() });

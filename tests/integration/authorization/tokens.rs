@@ -2,7 +2,7 @@
 
 use mcp_runtime::{auth::Oauth, config::HttpOptions};
 
-use super::{Entered, RESOURCE, bearing, call, challenge, items, oauth, serve};
+use super::{RESOURCE, bearing, call, challenge, counting, items, oauth, serve};
 use crate::{prelude::*, reasons::assert_refused};
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn a_request_without_a_token_is_told_where_to_get_one() {
         http.implied_scopes(|granted, required| granted == "notes:write" && required == "notes:read")
     };
     let server = items().http(including).auth(oauth(&issuer).required_scopes(["notes:read"]));
-    let served_anyway = HttpServer::start(server.state(Arc::new(Entered::default()))).await;
+    let served_anyway = HttpServer::start(server).await;
     assert_eq!(lacking.send(served_anyway.address).await.status, 200, "a scope that includes it will do");
     assert!(challenge(&refused).contains("error=\"insufficient_scope\""), "{}", challenge(&refused));
 }
@@ -97,10 +97,10 @@ async fn a_body_is_not_read_before_its_token_is_checked() {
 #[tokio::test]
 async fn bad_tokens_are_refused_and_no_function_is_entered() {
     let issuer = Issuer::start().await;
-    let entered = Arc::new(Entered::default());
+    let entered = Arc::default();
     let lines = AuditLines::default();
-    let builder = items().state(entered.clone()).auth(oauth(&issuer).key_cooldown(Duration::ZERO));
-    let server = builder.audit(lines.sink()).telemetry(|t| t.metrics()).build().unwrap();
+    let builder = counting(&entered).auth(oauth(&issuer).key_cooldown(Duration::ZERO));
+    let server = builder.audit(lines.sink().values()).telemetry(|t| t.metrics()).build().unwrap();
     let served = HttpServer::of(&server).await;
     let key = issuer.key();
     let good = issuer.claims("ada", RESOURCE, "notes:read");
@@ -156,7 +156,9 @@ async fn bad_tokens_are_refused_and_no_function_is_entered() {
             "{told}: {challenge}"
         );
         assert!(challenge.contains("resource_metadata="), "{challenge}");
-        assert_refused(&server, &lines, 401, &format!("token_{reason}")).await;
+        let line = assert_refused(&server, &lines, 401, &format!("token_{reason}")).await;
+        assert_eq!((&line["subject"], &line["address"]), (&Value::Null, &json!("127.0.0.1")), "{line}");
+        assert!(!line.to_string().contains(token), "{line}");
     }
     let token = key.sign(&good);
     // the same from the second time on, when it could be known

@@ -141,7 +141,6 @@ async fn a_cancelled_task_releases_its_permit_only_when_its_thread_returns() {
     let gate = TestGate::default();
     let server = mcp_runtime::server!().tool::<crunch>().state(gate.0.clone()).build().expect("a server");
     let knows_tasks = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
-    let no_requests = |method: &str, _: &Value| panic!("unexpected request `{method}`");
     let mut client =
         Client::connect(&server, Transport::Memory, Revision::LATEST, knows_tasks, no_requests).await;
     for task in 0..20 {

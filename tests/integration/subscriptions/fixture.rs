@@ -69,7 +69,6 @@ pub(super) struct Listener {
 
 impl Listener {
     pub(super) async fn open(server: &Server, transport: Transport, filter: Value) -> Self {
-        let no_requests = |method: &str, _: &Value| panic!("unexpected request `{method}`");
         let mut client = Client::connect(server, transport, Revision::LATEST, json!({}), no_requests).await;
         Self { acknowledged: client.listen(filter).await, client }
     }

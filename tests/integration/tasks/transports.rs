@@ -71,7 +71,6 @@ async fn a_task_survives_its_client_and_ends_with_the_server() {
 async fn tasks_over_stdio_take_no_call_permits() {
     let probe = Probe::default();
     let server = builder(&probe).limits(|limits| limits.max_in_flight(1).max_queued(0)).build().unwrap();
-    let no_requests = |method: &str, _: &Value| panic!("unexpected request `{method}`");
     let mut client =
         Client::connect(&server, Transport::Stdio, Revision::LATEST, with_tasks(), no_requests).await;
     let first = client.start_task("wait", json!({})).await;

@@ -1,14 +1,11 @@
 //! Batches of 2025-03-26: their responses, notifications and pings do not wait for capacity, and their requests do.
 
-use crate::prelude::*;
+use crate::{
+    client_requests::before_initialized::{initialized, no_roots, places},
+    prelude::*,
+};
 
 const REVISION: &str = "2025-03-26";
-
-/// Asks for the client's roots
-#[mcp_tool]
-async fn places(ctx: &Context) -> Result<String, ToolError> {
-    Ok(format!("{} roots", ctx.roots("places").await?.len()))
-}
 
 /// Echoes its argument
 #[mcp_tool]
@@ -35,10 +32,6 @@ async fn connect() -> (LineConnection, Arc<AtomicUsize>) {
     (client, hung)
 }
 
-fn initialized() -> Value {
-    notification("notifications/initialized", json!({}))
-}
-
 fn call(id: i64, tool: &str) -> Value {
     legacy_call(id, tool, &json!({}))
 }
@@ -47,27 +40,10 @@ fn echoed(id: i64) -> Value {
     legacy_call(id, "echo", &json!({ "message": format!("m{id}") }))
 }
 
-fn no_roots(request: &Value) -> Value {
-    assert_eq!(request["method"], "roots/list", "{request}");
-    json!({ "jsonrpc": "2.0", "id": request["id"], "result": { "roots": [] } })
-}
-
 /// Two messages of which one is an array: that one, and the other.
 fn array_and_other(messages: [Value; 2]) -> (Value, Value) {
     let [first, second] = messages;
     if first.is_array() { (first, second) } else { (second, first) }
-}
-
-#[tokio::test]
-async fn a_response_and_a_ping_in_a_batch_reach_a_connection_whose_calls_all_wait() {
-    let (mut client, _) = connect().await;
-    client.send(&initialized()).await;
-    client.send(&call(1, "places")).await;
-    let asked = client.message().await;
-    client.send(&json!([no_roots(&asked), ping(2)])).await;
-    let (pong, reply) = array_and_other([client.message().await, client.message().await]);
-    assert_eq!(pong, json!([{ "jsonrpc": "2.0", "id": 2, "result": {} }]));
-    assert_eq!((&reply["id"], text_of(&reply)), (&json!(1), "0 roots"));
 }
 
 #[tokio::test]

@@ -90,6 +90,12 @@ pub(crate) async fn property(server: &TestServer, name: &str) -> Value {
     only_tool(server).await["inputSchema"]["properties"][name].clone()
 }
 
+/// The entry of a list with that name.
+#[track_caller]
+pub(crate) fn named<'a>(entries: &'a [Value], name: &str) -> &'a Value {
+    entries.iter().find(|entry| entry["name"] == name).unwrap_or_else(|| panic!("no `{name}`: {entries:?}"))
+}
+
 /// The names of the tools in the response to `tools/list`.
 pub(crate) fn tool_names(reply: &Value) -> Vec<&str> {
     let tools = reply["result"]["tools"].as_array().into_iter().flatten();
@@ -112,22 +118,12 @@ pub(crate) fn refusal(reply: &Reply) -> (i64, String) {
     }
 }
 
-/// A subscriber of this thread, until it is dropped.
-pub(crate) struct Subscribed {
-    _subscriber: DefaultGuard,
-    /// With a single dispatcher, `tracing` would ask the threads of other tests, which have none, whether to log.
-    _other: tracing::Dispatch,
-}
-
-pub(crate) fn subscribe(subscriber: impl Subscriber + Send + Sync + 'static) -> Subscribed {
-    let _other = tracing::Dispatch::new(tracing_subscriber::registry());
-    Subscribed { _subscriber: tracing::subscriber::set_default(subscriber), _other }
-}
-
 /// What this thread logs while it is held, and what tasks of its current-thread runtime log.
 pub(crate) struct ThreadLog {
     lines: Lines,
-    _subscribed: Subscribed,
+    _subscribed: DefaultGuard,
+    /// With a single dispatcher, `tracing` would ask the threads of other tests, which have none, whether to log.
+    _other: tracing::Dispatch,
 }
 
 #[derive(Clone, Default)]
@@ -136,8 +132,9 @@ struct Lines(Arc<Mutex<Vec<String>>>);
 impl ThreadLog {
     pub(crate) fn capture() -> Self {
         let lines = Lines::default();
-        let _subscribed = subscribe(tracing_subscriber::registry().with(lines.clone()));
-        Self { lines, _subscribed }
+        let other = tracing::Dispatch::new(tracing_subscriber::registry());
+        let subscriber = tracing_subscriber::registry().with(lines.clone());
+        Self { lines, _subscribed: tracing::subscriber::set_default(subscriber), _other: other }
     }
 
     /// The entries that contain a text, each as `LEVEL name=value ..`.
@@ -166,13 +163,14 @@ impl PrintedText {
     pub(crate) fn of_everything() -> (Self, impl Sized) {
         let everything = Self::default();
         let writer = everything.clone();
+        let other = tracing::Dispatch::new(tracing_subscriber::registry());
         let subscriber = tracing_subscriber::fmt()
             .with_max_level(tracing::Level::TRACE)
             .with_span_events(tracing_subscriber::fmt::format::FmtSpan::FULL)
             .with_ansi(false)
             .with_writer(move || writer.clone())
             .finish();
-        (everything, subscribe(subscriber))
+        (everything, (tracing::subscriber::set_default(subscriber), other))
     }
 
     pub(crate) fn text(&self) -> String {
@@ -199,7 +197,9 @@ impl io::Write for PrintedText {
 pub(crate) struct Exported {
     pub(crate) exporter: InMemorySpanExporter,
     _provider: SdkTracerProvider,
-    _subscribed: Subscribed,
+    _subscribed: DefaultGuard,
+    /// With a single dispatcher, `tracing` would ask the threads of other tests, which have none.
+    _other: tracing::Dispatch,
 }
 
 impl Exported {
@@ -207,8 +207,10 @@ impl Exported {
         let exporter = InMemorySpanExporter::default();
         let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
         let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
-        let _subscribed = subscribe(tracing_subscriber::registry().with(layer));
-        Self { exporter, _provider: provider, _subscribed }
+        let other = tracing::Dispatch::new(tracing_subscriber::registry());
+        let subscriber = tracing_subscriber::registry().with(layer);
+        let subscribed = tracing::subscriber::set_default(subscriber);
+        Self { exporter, _provider: provider, _subscribed: subscribed, _other: other }
     }
 
     /// The spans of requests since the last call of this, in the order in which they ended.
@@ -231,9 +233,5 @@ impl Exported {
 pub(crate) fn samples(text: &str, metric: &str) -> BTreeMap<String, String> {
     let of_metric = text.lines().filter_map(|line| line.strip_prefix(metric));
     let samples = of_metric.filter_map(|rest| rest.rsplit_once(' '));
-    let samples: BTreeMap<_, _> =
-        samples.map(|(labels, value)| (labels.to_owned(), value.to_owned())).collect();
-    let has_type = text.contains(&format!("# TYPE {} ", metric.trim_end_matches("_count")));
-    assert!(has_type || samples.is_empty(), "{metric} has no type: {text}");
-    samples
+    samples.map(|(labels, value)| (labels.to_owned(), value.to_owned())).collect()
 }

@@ -115,18 +115,7 @@ async fn praise(id: u64) -> Result<String, Box<dyn Error + Send + Sync>> {
 }
 
 fn shop() -> ServerBuilder {
-    mcp_runtime::server!()
-        .tool::<returned>()
-        .tool::<returned_later>()
-        .tool::<propagated>()
-        .tool::<boxed>()
-        .tool::<box_propagated>()
-        .tool::<boxed_by_type>()
-        .tool::<shared>()
-        .resource::<order_page>()
-        .resource::<receipt>()
-        .prompt::<complain>()
-        .prompt::<praise>()
+    mcp_runtime::server!().discover_in(module_path!())
 }
 
 #[tokio::test]
@@ -163,6 +152,8 @@ async fn detailed_errors_include_the_causes_of_private_variants() {
     assert_eq!(failure(&reply), "tool 'returned' failed: secret host: secret cause");
     let reply = server.call("returned", json!({ "id": 0 })).await;
     assert_eq!(failure(&reply), "order 0 does not exist");
+    let (_, text) = refusal(&server.read("receipts://1").await);
+    assert_eq!(text, "resource 'receipt' failed: secret host: secret cause");
 }
 
 #[tokio::test]
@@ -179,7 +170,7 @@ async fn whole_types_and_derives_above_the_attribute() {
     fn all_public() -> Result<(), AllPublic> {
         Err(AllPublic::Shown)
     }
-    let server = serve(mcp_runtime::server!().tool::<above>().tool::<structure>().tool::<all_public>());
+    let server = serve(shop());
     assert_eq!(failure(&server.call("above", json!({ "shown": true })).await), "shown");
     assert_eq!(failure(&server.call("above", json!({ "shown": false })).await), "tool 'above' failed");
     assert_eq!(failure(&server.call("structure", json!({})).await), "at most 3");
@@ -201,7 +192,7 @@ async fn a_public_error_inside_a_private_one_is_not_shown() {
     fn hidden() -> Result<(), ToolError> {
         Err(ToolError::private(ShopError::UnknownOrder(1)))
     }
-    let server = serve(mcp_runtime::server!().tool::<wrapped>().tool::<in_anyhow>().tool::<hidden>());
+    let server = serve(shop());
     for tool in ["wrapped", "in_anyhow", "hidden"] {
         assert_eq!(failure(&server.call(tool, json!({})).await), format!("tool '{tool}' failed"));
     }

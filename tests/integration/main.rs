@@ -5,7 +5,6 @@ mod audit;
 mod authorization;
 mod batches;
 mod byte_streams;
-mod catalog;
 mod client_requests;
 mod command_line;
 mod common;

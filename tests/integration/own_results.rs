@@ -44,17 +44,14 @@ fn both(some: bool) -> Result<Option<MyReport>, std::io::Error> {
     Ok(some.then_some(MyReport("a")))
 }
 
+fn builder() -> ServerBuilder {
+    mcp_runtime::server!().discover_in(module_path!())
+}
+
 #[tokio::test]
 async fn a_tool_returns_a_type_of_the_user() {
     let run_time = ToolDef::builder("run_time").handler(|_: ToolCall| async { MyReport("a") });
-    let server = serve(
-        mcp_runtime::server!()
-            .tool::<report>()
-            .tool::<fallible>()
-            .tool::<optional>()
-            .tool::<both>()
-            .add(run_time),
-    );
+    let server = serve(builder().add(run_time));
     let sent = json!({ "content": [{ "type": "text", "text": "a" }], "_meta": { "example.org/rows": 1 } });
     for (tool, arguments) in [
         ("report", json!({})),
@@ -119,7 +116,6 @@ fn plain() -> Plain {
 
 #[tokio::test]
 async fn a_resource_returns_a_type_of_the_user() {
-    let builder = || mcp_runtime::server!().resource::<page>().resource::<maybe>().resource::<plain>();
     let server = serve(builder());
     for uri in ["pages://a", "maybe://a"] {
         let reply = server.read(uri).await;
@@ -159,7 +155,7 @@ async fn fallible_dialogue(about: String) -> Result<Dialogue, String> {
 
 #[tokio::test]
 async fn a_prompt_returns_a_type_of_the_user() {
-    let server = serve(mcp_runtime::server!().prompt::<dialogue>().prompt::<fallible_dialogue>());
+    let server = serve(builder());
     for prompt in ["dialogue", "fallible_dialogue"] {
         let reply = server.prompt(prompt, json!({ "about": "2 + 2" })).await;
         let texts: Vec<&Value> = (0..2).map(|i| &reply.value()["messages"][i]["content"]["text"]).collect();

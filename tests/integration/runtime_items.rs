@@ -275,30 +275,18 @@ async fn a_cursor_of_a_template_that_was_removed_is_invalid() {
 
 #[tokio::test]
 async fn items_with_scopes_are_for_callers_that_have_them() {
-    let hidden = resource("hidden://one", |r| r.scopes(["admin"]));
-    let builder = mcp_runtime::server!().http(|http| {
-        http.caller(|parts| {
-            let user = parts.headers.get("x-user")?.to_str().ok()?;
-            Some(Principal::new("test", user).with_scopes([user]))
-        })
-    });
-    let built = builder.build().expect("a server");
+    let built = mcp_runtime::server!().build().expect("a server");
     let handle = built.handle();
-    handle.add(hidden).unwrap();
+    handle.add(resource("hidden://one", |r| r.scopes(["admin"]))).unwrap();
     handle
         .add(PromptDef::builder("hidden").scopes(["admin"]).handler(|_: PromptCall| async { "hi" }))
         .unwrap();
-    let served = HttpServer::of(&built).await;
-    let ask = async |user: &str, method: &str, params: Value| {
-        HttpRequest::modern(1, method, params).header("x-user", user).send(served.address).await.json()
-    };
     for (user, shown) in [("admin", 1), ("guest", 0)] {
-        for (method, member) in [("resources/list", "resources"), ("prompts/list", "prompts")] {
-            let list = ask(user, method, json!({})).await;
-            assert_eq!(list["result"][member].as_array().map(Vec::len), Some(shown), "{user}: {list}");
-        }
-        let read = ask(user, "resources/read", json!({ "uri": "hidden://one" })).await;
-        let got = ask(user, "prompts/get", json!({ "name": "hidden" })).await;
-        assert_eq!((read.get("result").is_some(), got.get("result").is_some()), (shown == 1, shown == 1));
+        let client = TestServer::of(&built).caller(Principal::new("test", user).with_scopes([user]));
+        let listed = (client.list_resources().await.len(), client.list_prompts().await.len());
+        assert_eq!(listed, (shown, shown), "{user}");
+        let read = client.read("hidden://one").await;
+        let got = client.prompt("hidden", json!({})).await;
+        assert_eq!((read.is_error(), got.is_error()), (shown == 0, shown == 0), "{user}: {read} {got}");
     }
 }

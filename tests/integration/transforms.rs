@@ -40,10 +40,6 @@ fn facts(id: u8) -> String {
     id.to_string()
 }
 
-fn named<'a>(tools: &'a [Value], name: &str) -> &'a Value {
-    tools.iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("no `{name}` in {tools:?}"))
-}
-
 #[tokio::test]
 async fn one_module_is_many_tools_whose_words_and_arguments_differ() {
     let of_region = |region: &'static str| {

@@ -4,7 +4,7 @@ use crate::prelude::*;
 
 /// Asks for the client's roots
 #[mcp_tool]
-async fn places(ctx: &Context) -> Result<String, ToolError> {
+pub(crate) async fn places(ctx: &Context) -> Result<String, ToolError> {
     Ok(format!("{} roots", ctx.roots("places").await?.len()))
 }
 
@@ -23,11 +23,11 @@ fn assert_refused(reply: &Value) {
     assert!(text_of(reply).contains("it has not sent `notifications/initialized` yet"), "{reply}");
 }
 
-fn initialized() -> Value {
+pub(crate) fn initialized() -> Value {
     notification("notifications/initialized", json!({}))
 }
 
-fn no_roots(request: &Value) -> Value {
+pub(crate) fn no_roots(request: &Value) -> Value {
     assert_eq!(request["method"], "roots/list", "{request}");
     json!({ "jsonrpc": "2.0", "id": request["id"], "result": { "roots": [] } })
 }
@@ -42,16 +42,6 @@ async fn over_byte_streams() {
     let asked = client.message().await;
     client.send(&no_roots(&asked)).await;
     assert_eq!(text_of(&client.message().await), "0 roots");
-}
-
-#[tokio::test]
-async fn in_a_batch() {
-    let mut client = LineConnection::serve(&server(), 1 << 16);
-    client.reply_to(&initialize(0, "2025-03-26", &json!({ "roots": {} }))).await;
-    client.send(&json!([initialized(), legacy_call(1, "places", &json!({}))])).await;
-    let asked = client.message().await;
-    client.send(&no_roots(&asked)).await;
-    assert_eq!(text_of(&client.message().await[0]), "0 roots");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use mcp_runtime::client_request::{ClientRequestError, CreateMessage};
 
-use super::{client, everything, since};
+use super::{client, since};
 use crate::prelude::*;
 
 #[mcp_type]
@@ -213,19 +213,6 @@ async fn a_confirmation_needs_no_content() {
             "{revision}"
         );
     }
-}
-
-#[tokio::test]
-async fn a_test_client_without_answers_sees_the_input_requests() {
-    let server = serve(mcp_runtime::server!().tool::<insist>());
-    let params = json!({ "name": "insist", "_meta": {
-        "io.modelcontextprotocol/clientCapabilities": everything()
-    }});
-    let reply = server.request("tools/call", params).await;
-    let value = reply.value();
-    assert_eq!(value["resultType"], "input_required", "{reply}");
-    assert_eq!(value["inputRequests"]["topping"]["method"], "elicitation/create", "{reply}");
-    assert!(value["requestState"].is_string(), "{reply}");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Client requests: elicitation, sampling and roots, in calls of legacy and modern clients.
 
-mod before_initialized;
+pub(crate) mod before_initialized;
 mod elicitation;
 mod other_functions;
 mod sampling_and_roots;

@@ -75,7 +75,8 @@ pub(super) fn serve() -> (Server, ServerHandle) {
 }
 
 pub(super) async fn connect(server: &Server, transport: Transport) -> Client {
-    Client::connect(server, transport, Revision::LATEST, json!({}), no_requests).await
+    let answers = |method: &str, _: &Value| panic!("the server requested {method}");
+    Client::connect(server, transport, Revision::LATEST, json!({}), answers).await
 }
 
 /// A client that polls one event.

@@ -6,6 +6,7 @@ mod fixture;
 mod list;
 mod poll;
 mod replicas;
+mod state;
 mod stream;
 mod table;
 #[path = "../../client/tls_listener.rs"]

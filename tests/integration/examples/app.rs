@@ -1,6 +1,5 @@
 //! The `app` example without its page, which `tests/external/apps` opens in a browser.
 
-use super::program;
 use crate::prelude::*;
 
 #[allow(dead_code, reason = "`main` is what the example's program has besides")]
@@ -21,12 +20,4 @@ async fn votes_are_counted_and_the_model_gets_instructions() {
     let host = server.answering(shows, |method, _| panic!("asked for `{method}`"));
     let poll = host.call("poll", json!({})).await;
     assert!(poll.expect_ok().text().contains("The user sees the poll"), "{poll}");
-}
-
-#[tokio::test]
-async fn the_program_serves_stdio() {
-    assert!(program::run("app", &["list"], &[]).contains("ui://poll/page.html"));
-    assert!(program::run("app", &["read", "ui://poll/page.html"], &[]).contains("<!doctype html>"));
-    let reply = program::over_stdio("app", "poll", &json!({})).await;
-    assert_eq!(reply["result"]["structuredContent"]["tea"], 0);
 }

@@ -1,12 +1,5 @@
 //! The `axum` example, over HTTP.
 
-use std::{
-    io::{BufRead as _, BufReader},
-    process::{Command, Stdio},
-};
-
-use mcp_tests::programs::child::Guard;
-
 use super::program;
 use crate::prelude::*;
 
@@ -59,10 +52,6 @@ async fn both_paths_reach_the_same_endpoint() {
 
 #[tokio::test]
 async fn the_program_serves_http() {
-    let mut command = Command::new(program::path("axum"));
-    let mut program = Guard(command.arg("127.0.0.1:0").stderr(Stdio::piped()).spawn().unwrap());
-    let mut line = String::new();
-    BufReader::new(program.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    let address = line.trim().rsplit_once("http://").unwrap().1.parse().unwrap();
+    let (_program, address) = program::serve_http("axum");
     assert_eq!(text(&call(address, "ada-secret", "whoami").await), "ada");
 }

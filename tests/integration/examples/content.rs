@@ -1,6 +1,5 @@
 //! The `content` example.
 
-use super::program;
 use crate::prelude::*;
 
 #[allow(dead_code, reason = "`main` is what the example's program has besides")]
@@ -49,16 +48,4 @@ async fn every_item_has_what_it_is_an_example_of() {
     for prompt in ["quiz", "describe", "summarize"] {
         server.prompt(prompt, json!({})).await.expect_ok();
     }
-}
-
-#[test]
-fn the_program_serves_stdio() {
-    assert!(program::run("content", &["list"], &[]).contains("forecast_with_map"));
-    let forecast = program::run("content", &["call", "forecast", r#"{"city": "Kiel"}"#], &[]);
-    assert!(forecast.contains("21.5"), "{forecast}");
-    assert!(program::run("content", &["read", "content://note"], &[]).contains("# A note"));
-    assert!(
-        program::run("content", &["prompt", "greet", r#"{"name": "Ada"}"#], &[])
-            .contains("Say hello to Ada.")
-    );
 }

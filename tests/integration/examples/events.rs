@@ -1,6 +1,5 @@
 //! The `events` example.
 
-use super::program;
 use crate::prelude::*;
 
 #[allow(dead_code, reason = "`main` is what the example's program has besides")]
@@ -21,10 +20,4 @@ async fn a_subscriber_gets_the_incidents_that_it_asked_for() {
     let events = polled.value()["events"].as_array().unwrap();
     assert_eq!(events.len(), 1, "{polled}");
     assert_eq!(events[0]["data"], json!({ "title": "database", "severity": 1 }));
-}
-
-#[test]
-fn the_program_serves_stdio() {
-    let opened = program::run("events", &["call", "open", r#"{"title": "database", "severity": 1}"#], &[]);
-    assert!(opened.starts_with("opened an incident, which subscribers know as evt_"), "{opened}");
 }

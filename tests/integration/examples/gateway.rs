@@ -1,11 +1,6 @@
 //! The `gateway` example, over HTTP.
 
-use std::{
-    io::{BufRead as _, BufReader},
-    process::{Command, Stdio},
-};
-
-use mcp_tests::programs::child::{Guard, send};
+use mcp_tests::programs::child::send;
 
 use super::program;
 use crate::prelude::*;
@@ -117,12 +112,7 @@ async fn only_the_public_host_reaches_the_endpoint_of_a_public_server() {
 #[cfg(unix)]
 #[tokio::test]
 async fn the_program_finishes_calls_and_ends_streams_when_it_is_told_to_stop() {
-    let mut command = Command::new(program::path("gateway"));
-    let mut program = Guard(command.arg("127.0.0.1:0").stderr(Stdio::piped()).spawn().unwrap());
-    let mut line = String::new();
-    BufReader::new(program.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    let address = line.trim().rsplit_once("http://").unwrap().1.parse().unwrap();
-
+    let (mut program, address) = program::serve_http("gateway");
     let wanted = json!({ "notifications": { "resourceSubscriptions": ["orders://2"] } });
     let listen = signed(HttpRequest::modern("listen", "subscriptions/listen", wanted), "ada-of-acme");
     let mut changes = EventStream::open(&listen, address).await.unwrap();

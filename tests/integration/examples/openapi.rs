@@ -1,7 +1,6 @@
 use axum::{body::Body, http::Request};
 use tower::ServiceExt as _;
 
-use super::program;
 use crate::prelude::*;
 
 #[allow(dead_code, reason = "`main` is what the example's program has besides")]
@@ -20,12 +19,4 @@ async fn the_api_and_the_tools_are_one_application() {
     let request = Request::get("/notes/0").body(Body::empty()).unwrap();
     let reply = routes.oneshot(request).await.unwrap();
     assert_eq!(axum::body::to_bytes(reply.into_body(), 100).await.unwrap(), "tea");
-}
-
-#[test]
-fn the_program_lists_and_calls_its_operations() {
-    assert!(program::run("openapi", &["list"], &[]).contains("add_note"));
-    assert!(
-        program::run("openapi", &["call", "add_note", "{\"text\": \"tea\"}"], &[]).contains("{\"id\":0}")
-    );
 }

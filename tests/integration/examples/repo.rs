@@ -26,14 +26,6 @@ impl Tree {
         tree
     }
 
-    fn new(files: &[(&str, &str)]) -> Self {
-        let tree = Self::empty();
-        for (path, text) in files {
-            tree.add(path, text);
-        }
-        tree
-    }
-
     fn root(&self) -> PathBuf {
         self.0.join("tree")
     }
@@ -48,7 +40,8 @@ impl Tree {
 }
 
 fn sample() -> Tree {
-    Tree::new(&[
+    let tree = Tree::empty();
+    for (path, text) in [
         (".gitignore", "/target\n*.log\n"),
         (".hidden/key.txt", "needle"),
         ("README.md", "# Sample\n\nA needle here.\n"),
@@ -57,7 +50,10 @@ fn sample() -> Tree {
         ("src/lib.rs", "//! A crate.\n\npub fn needle() {\n    let x = 1;\n}\n\nstruct Needle;\n"),
         ("src/main.py", "def needle():\n    pass\n\nclass Hay:\n    def method(self): ...\n"),
         ("target/debug/out.txt", "needle"),
-    ])
+    ] {
+        tree.add(path, text);
+    }
+    tree
 }
 
 /// `path:line` of every hit.
@@ -69,13 +65,8 @@ fn positions(reply: &Reply) -> Vec<String> {
 
 #[tokio::test]
 async fn search_honours_gitignore_and_hidden_files() {
-    let tree = sample();
-    let reply = tree.server().call("search", json!({ "pattern": "needle" })).await;
+    let reply = sample().server().call("search", json!({ "pattern": "needle" })).await;
     assert_eq!(positions(&reply), ["README.md:3", "src/lib.rs:3", "src/main.py:1"]);
-    let found: Value = reply.json();
-    assert_eq!(found["hits"][1]["text"], "pub fn needle() {");
-    assert_eq!(found["truncated"], false);
-    assert_eq!(found["files"], 4);
 }
 
 #[tokio::test]
@@ -101,49 +92,7 @@ async fn search_takes_globs_case_and_a_limit() {
     assert_eq!(limited.json::<Value>()["truncated"], true);
     search(json!({ "limit": 5000 })).await.expect_failure("limit");
     search(json!({ "exclude": ["a{b"] })).await.expect_failure("globs");
-}
-
-#[tokio::test]
-async fn search_matches_single_lines() {
-    let tree = Tree::new(&[("a.txt", "one\r\ntwo\n\nthree"), ("bin", "one\0")]);
-    let server = tree.server();
-    let search = async |pattern: &str| positions(&server.call("search", json!({ "pattern": pattern })).await);
-    assert_eq!(search("^one$").await, ["a.txt:1"]);
-    assert_eq!(search("^$").await, ["a.txt:3"]);
-    assert_eq!(search("one\\s+two").await, [""; 0]);
-    assert_eq!(search("e$").await, ["a.txt:1", "a.txt:4"]);
-}
-
-#[tokio::test]
-async fn long_lines_are_truncated() {
-    let tree = Tree::new(&[("a.txt", &"é".repeat(5000))]);
-    let found: Value = tree.server().call("search", json!({ "pattern": "é" })).await.json();
-    assert_eq!(found["hits"][0]["text"].as_str().unwrap().chars().count(), 301);
-}
-
-#[tokio::test]
-async fn a_bad_regex_is_explained_to_the_model() {
-    let reply = sample().server().call("search", json!({ "pattern": "fn (" })).await;
-    reply.expect_failure("unclosed group");
-    let reply = sample().server().call("search", json!({ "pattern": "(\\w{1000}){1000}" })).await;
-    reply.expect_failure("size limit");
-}
-
-/// A tree in which progress is worth reporting.
-fn forest() -> Tree {
-    let tree = Tree::empty();
-    for n in 0..1200 {
-        tree.add(&format!("{n:04}.txt"), "needle");
-    }
-    tree
-}
-
-#[tokio::test]
-async fn a_long_search_reports_progress() {
-    let reply = forest().server().call("search", json!({ "pattern": "hay" })).await;
-    assert_eq!(positions(&reply), [""; 0]);
-    let values: Vec<_> = reply.notifications().iter().map(|message| &message["params"]["progress"]).collect();
-    assert_eq!(values, [500, 1000]);
+    server.call("search", json!({ "pattern": "fn (" })).await.expect_failure("unclosed group");
 }
 
 #[test]
@@ -325,17 +274,6 @@ async fn the_tree_is_listed() {
 }
 
 #[tokio::test]
-async fn a_large_tree_is_listed_in_part() {
-    let tree = Tree::empty();
-    for n in 0..5001 {
-        tree.add(&format!("{n:04}"), "");
-    }
-    let text = tree.server().read("repo:///").await.text();
-    assert_eq!(text.lines().count(), 5001);
-    assert!(text.ends_with("4999\n… and more\n"));
-}
-
-#[tokio::test]
 async fn paths_are_completed_one_directory_at_a_time() {
     let tree = sample();
     let server = tree.server();
@@ -371,8 +309,6 @@ fn the_program_serves_stdio() {
     let tree = sample();
     let root = tree.root();
     let variables = [("REPO_ROOT", root.as_os_str())];
-    assert!(program::run("repo", &["list"], &variables).contains("outline"));
     let found = program::run("repo", &["call", "search", r#"{"pattern": "needle"}"#], &variables);
     assert!(found.contains("src/main.py"), "{found}");
-    assert!(program::run("repo", &["read", "repo:///README.md"], &variables).contains("A needle here."));
 }

@@ -62,28 +62,19 @@ fn with_tool(folder: &Folder, tool: &Value) -> TestServer {
 }
 
 #[tokio::test]
-async fn a_program_gets_each_value_as_one_argument() {
+async fn a_program_gets_each_value_as_one_argument_and_its_failure_is_shown() {
     let folder = Folder::new();
-    let server = with_tool(&folder, &script("show", r#"printf '%s|%s' "$#" "$1""#));
+    let missing =
+        json!({ "name": "none", "description": "", "command": ["no-such-program-7"], "timeout_seconds": 5 });
+    let show = script("show", r#"printf '%s|%s' "$#" "$1""#);
+    let fail = script("fail", "echo no such thing >&2; exit 3");
+    let server = TestServer::of(&serve(&folder, &json!([show, fail, missing])).0);
     server.call("show", json!({ "value": "a b; rm *" })).await.expect_text("1|a b; rm *");
     server.call("show", json!({ "value": 7 })).await.expect_failure("value");
-}
-
-#[tokio::test]
-async fn the_output_of_a_program_that_fails_is_shown() {
-    let folder = Folder::new();
-    let server = with_tool(&folder, &script("fail", "echo no such thing >&2; exit 3"));
     let reply = server.call("fail", json!({})).await;
     reply.expect_failure("no such thing");
     reply.expect_failure("3");
-}
-
-#[tokio::test]
-async fn a_program_that_is_missing_is_a_private_failure() {
-    let folder = Folder::new();
-    let tool =
-        json!({ "name": "none", "description": "", "command": ["no-such-program-7"], "timeout_seconds": 5 });
-    with_tool(&folder, &tool).call("none", json!({})).await.expect_failure("tool 'none' failed");
+    server.call("none", json!({})).await.expect_failure("tool 'none' failed");
 }
 
 #[tokio::test]
@@ -113,16 +104,13 @@ async fn a_long_output_is_linked_and_read_in_parts() {
 }
 
 #[tokio::test]
-async fn an_output_without_end_is_cut_and_the_oldest_outputs_are_dropped() {
+async fn an_output_without_end_is_cut() {
     let folder = Folder::new();
     let server = with_tool(&folder, &script("zeros", "head -c 6000000 /dev/zero | tr '\\0' 'x'"));
-    for _ in 0..17 {
-        let reply = server.call("zeros", json!({})).await;
-        assert!(reply.expect_ok().text().contains("… and more"), "{reply}");
-    }
+    let reply = server.call("zeros", json!({})).await;
+    assert!(reply.expect_ok().text().contains("… and more"), "{reply}");
     let listed = server.list_resources().await;
-    assert_eq!((listed.len(), &listed[0]["uri"]), (16, &json!("output://2")));
-    assert!(listed.iter().all(|output| output["size"].as_u64().unwrap() < (4 << 20) + 100));
+    assert!(listed[0]["size"].as_u64().unwrap() < (4 << 20) + 100, "{listed:?}");
 }
 
 /// A tool whose program starts another; both hold a FIFO open, to which they write a line.
@@ -205,7 +193,6 @@ fn the_sample_file_is_usable() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let file = folder.join("examples/runner/tools.json");
     let variables = [("RUNNER_TOOLS", file.as_os_str())];
-    assert!(program::run("runner", &["list"], &variables).contains("disk_usage"));
     let arguments = json!({ "folder": folder.join("tests/integration/examples") });
     // `du` is on every machine, and `grep` is not
     let found = program::run("runner", &["call", "disk_usage", &arguments.to_string()], &variables);

@@ -1,6 +1,5 @@
 //! The `service` example.
 
-use super::program;
 use crate::prelude::*;
 
 #[allow(dead_code, reason = "`main` is what the example's program has besides")]
@@ -34,12 +33,4 @@ async fn resources_and_prompts_are_prefixed() {
 #[tokio::test]
 async fn a_mounted_server_keeps_its_state() {
     server().call("prices_add_tax", json!({ "price": 50 })).await.expect_text("60");
-}
-
-#[test]
-fn the_program_serves_stdio() {
-    assert!(program::run("service", &["list"], &[]).contains("lyon_stock"));
-    let stock = program::run("service", &["call", "lyon_stock", r#"{"article": "tea"}"#], &[]);
-    assert_eq!(stock.trim(), "3");
-    assert!(program::run("service", &["read", "stock://lyon/all"], &[]).contains("tea"));
 }

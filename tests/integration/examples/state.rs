@@ -1,6 +1,5 @@
 //! The `state` example.
 
-use super::program;
 use crate::prelude::*;
 
 #[allow(dead_code, reason = "`main` is what the example's program has besides")]
@@ -42,11 +41,4 @@ async fn the_author_is_the_client() {
     let server = server.legacy(Revision::V2025_11_25);
     server.call("add_note", json!({ "text": "buy tea" })).await.expect_text("2");
     server.call("read_note", json!({ "id": 2 })).await.expect_text("buy tea (test)");
-}
-
-#[test]
-fn the_program_serves_stdio() {
-    let list = program::run("state", &["list"], &[]);
-    assert!(["visit", "add_note", "read_note"].iter().all(|tool| list.contains(tool)), "{list}");
-    assert_eq!(program::run("state", &["call", "visit"], &[]).trim(), "1");
 }

@@ -7,17 +7,18 @@ use crate::prelude::*;
 async fn progress_precedes_the_result_and_only_increases() {
     for cell in cells("progress") {
         let (mut client, _) = connect(cell).await;
-        for token in [json!("t"), json!(7)] {
+        for token in [json!("t"), json!(7), json!("")] {
             let params = json!({ "name": "steps", "arguments": {}, "_meta": { "progressToken": token } });
             let exchange = client.request("tools/call", params).await;
             assert_eq!(exchange.text(), "done", "{cell:?}");
             let report = |step: u32| json!({ "progressToken": token, "progress": step, "total": 3, "message": "working" });
+            let bare = json!({ "progressToken": token, "progress": 4 });
             assert_eq!(
                 exchange.of("notifications/progress"),
-                [&report(1), &report(2), &report(3)],
+                [&report(1), &report(2), &report(3), &bare],
                 "{cell:?}"
             );
-            assert_eq!(exchange.seen.len(), 3, "{cell:?}");
+            assert_eq!(exchange.seen.len(), 4, "{cell:?}");
         }
         assert_eq!(
             client.call("steps", json!({})).await.seen,

@@ -97,10 +97,11 @@ async fn hold(ctx: &Context, gate: &Gate) -> &'static str {
 /// Reports progress
 #[mcp_tool]
 async fn steps(ctx: &Context) -> &'static str {
-    for step in [1.0, 2.0, 2.0, 1.5, f64::NAN, 3.0] {
+    for step in [1.0, 2.0, 2.0, 1.5, f64::NAN, f64::INFINITY, 3.0] {
         ctx.progress(step).total(3.0).message("working").send();
         tokio::task::yield_now().await;
     }
+    ctx.progress(4.0).total(f64::NAN).send();
     "done"
 }
 
@@ -154,6 +155,11 @@ fn builder(gate: &Gate) -> ServerBuilder {
 /// Every capability except tasks.
 fn capable() -> Value {
     json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": {} })
+}
+
+/// Answers of a client that must get no request.
+fn no_requests(method: &str, params: &Value) -> Value {
+    panic!("unexpected request `{method}` {params}")
 }
 
 /// A client with that transport and protocol.

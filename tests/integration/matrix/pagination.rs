@@ -16,7 +16,7 @@ async fn lists_are_paginated_with_sealed_cursors() {
             let prompt = PromptDef::builder(format!("late_{n}")).handler(|_: PromptCall| async { "" });
             builder.add(tool(&format!("late_{n}"))).add(prompt)
         });
-        let server = more.lists(|lists| lists.page_size(3)).build().unwrap();
+        let server = more.lists(|lists| lists.page_size(3).ttl(Duration::from_secs(60))).build().unwrap();
         let mut client = connect_to(&server, cell, capable(), no_requests).await;
         let (tools, pages) = client.list("tools/list", "tools").await;
         let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().expect("a name")).collect();
@@ -32,7 +32,11 @@ async fn lists_are_paginated_with_sealed_cursors() {
         }
         let first = client.request("tools/list", json!({})).await.reply;
         let second = client.request("tools/list", json!({ "cursor": first["nextCursor"] })).await.reply;
-        assert_eq!(first.get("cacheScope"), second.get("cacheScope"), "{cell:?}");
+        for page in [&first, &second] {
+            let hints = (page.get("ttlMs"), page.get("cacheScope"));
+            let modern = (Some(&json!(60_000)), Some(&json!("public")));
+            assert_eq!(hints, if cell.1 == Protocol::Modern { modern } else { (None, None) }, "{cell:?}");
+        }
         let stray = json!({ "cursor": first["nextCursor"] });
         for (method, params) in [("tools/list", json!({ "cursor": "made up" })), ("prompts/list", stray)] {
             let refused = client.request(method, params).await.reply;
@@ -89,6 +93,10 @@ async fn instances_are_paginated_across_templates_and_mounts() {
         assert_eq!(found, all, "{cell:?}");
         // each function is called once for each page that it is on
         assert_eq!((pages, gate.entered()), (7, 6), "{cell:?}");
+        for stray in ["3", "number://"] {
+            let refused = client.request("resources/list", json!({ "cursor": stray })).await.reply;
+            assert_eq!(refused["error"]["code"], -32602, "{cell:?}: {refused}");
+        }
         for uri in found {
             let read = client.request("resources/read", json!({ "uri": uri })).await.reply;
             assert_eq!(read["contents"][0]["uri"], uri, "{cell:?}");

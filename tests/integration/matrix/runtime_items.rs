@@ -212,6 +212,13 @@ async fn resources_and_prompts_are_added_replaced_and_removed_while_the_server_r
         }
         let params = json!({ "name": "greet", "arguments": { "name": "Ada" } });
         assert_eq!(code(&mut client, "prompts/get", params).await, -32602, "{cell:?}");
+
+        handle.add(ToolDef::builder("made").handler(|_| async { "replaced" })).unwrap();
+        handle.add(ToolDef::builder("made").handler(|_| async { "replacement" })).unwrap();
+        assert_eq!(client.call("made", json!({})).await.text(), "replacement", "{cell:?}");
+        assert!(handle.remove_tool("made").unwrap() && !handle.remove_tool("made").unwrap());
+        let gone = json!({ "name": "made", "arguments": {} });
+        assert_eq!(code(&mut client, "tools/call", gone).await, -32602, "{cell:?}");
     }
 }
 

@@ -58,31 +58,22 @@ async fn a_cursor_cannot_be_forged_or_changed() {
 
 #[tokio::test]
 async fn a_cursor_belongs_to_the_scopes_of_its_caller() {
-    let builder = named("a", 1).http(|http| {
-        http.caller(|parts| {
-            let scopes = parts.headers.get("x-scopes")?.to_str().ok()?;
-            Some(Principal::new("test", "ada").with_scopes(scopes.split(' ')))
-        })
-    });
-    let server = HttpServer::start(builder).await;
-    let list = async |scopes: Option<&str>, cursor: Option<&str>| -> Value {
-        let params = cursor.map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
-        let request = HttpRequest::modern(1, "tools/list", params);
-        let request = scopes.into_iter().fold(request, |request, scopes| request.header("X-Scopes", scopes));
-        request.send(server.address).await.json()
+    let built = named("a", 1).build().expect("a server");
+    let client = |scopes: &[&str]| {
+        let caller = Principal::new("test", "ada").with_scopes(scopes.iter().copied());
+        TestServer::of(&built).caller(caller)
     };
-    let names = |reply: &Value| -> Vec<String> {
-        let tools = reply["result"]["tools"].as_array().unwrap_or_else(|| panic!("no tools: {reply}"));
+    let names = |reply: &Reply| -> Vec<String> {
+        let tools = reply.value()["tools"].as_array().unwrap_or_else(|| panic!("no tools: {reply}"));
         tools.iter().filter_map(|tool| tool["name"].as_str()).map(str::to_owned).collect()
     };
-    let admin = list(Some("b admin"), None).await;
-    assert_eq!(names(&admin), ["tool_0", "hidden_0"]);
-    let cursor = admin["result"]["nextCursor"].as_str();
-    assert_eq!(names(&list(Some("admin b admin"), cursor).await), ["tool_1", "hidden_1"]);
-    for scopes in [Some("b"), Some("admin"), None] {
-        assert_eq!(list(scopes, cursor).await["error"]["code"], -32602, "{scopes:?}");
+    let cursor = first(&client(&["b", "admin"])).await;
+    let second = page(&client(&["admin", "b", "admin"]), &cursor).await;
+    assert_eq!(names(&second), ["tool_1", "hidden_1"]);
+    let anonymous = TestServer::of(&built).caller(None);
+    for other in [&client(&["b"]), &client(&["admin"]), &anonymous] {
+        page(other, &cursor).await.expect_code(-32602);
     }
-    let anonymous = list(None, None).await;
-    assert_eq!(names(&anonymous), ["tool_0", "tool_1"]);
-    assert_eq!(names(&list(None, anonymous["result"]["nextCursor"].as_str()).await), ["tool_2", "tool_3"]);
+    let cursor = first(&anonymous).await;
+    assert_eq!(names(&page(&anonymous, &cursor).await), ["tool_2", "tool_3"]);
 }

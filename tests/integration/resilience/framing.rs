@@ -98,3 +98,57 @@ async fn raw_json_stays_on_one_data_line_of_an_event() {
         assert_eq!((&messages[1]["id"], &messages[1]["result"]["structuredContent"]), (&json!(7), &value()));
     }
 }
+
+/// Reports progress, logs, and then waits
+#[mcp_tool]
+async fn speak(ctx: &Context) -> &'static str {
+    ctx.log(LogLevel::Error, "logged").send();
+    tokio::task::yield_now().await;
+    ctx.log(LogLevel::Error, "logged again").send();
+    tokio::task::yield_now().await;
+    "spoken"
+}
+
+/// Publishes a change
+#[mcp_tool]
+fn announce(server: &ServerHandle) {
+    server.tools_changed();
+}
+
+#[tokio::test]
+async fn an_event_with_a_message_has_the_type_message() {
+    let builder = mcp_runtime::server!()
+        .tool::<speak>()
+        .tool::<announce>()
+        .telemetry(|telemetry| telemetry.client_logging());
+    let served = HttpServer::start(builder).await;
+    let at = served.address;
+    let session = HttpRequest::initialize("2025-11-25").send(at).await.session();
+    let call = json!({ "name": "speak" });
+    let modern = HttpRequest::modern(1, "tools/call", call.clone()).map_body(|body| {
+        *body = asks_for_logs(body.take());
+    });
+    let filter = json!({ "notifications": { "toolsListChanged": true } });
+    let listen = HttpRequest::modern(2, "subscriptions/listen", filter);
+    let announce = HttpRequest::modern(3, "tools/call", json!({ "name": "announce" }));
+    for (request, messages) in [
+        (modern, 3),
+        (HttpRequest::legacy(&session, 1, "tools/call", &call), 3),
+        (HttpRequest::standalone_stream(&session), 1),
+        (listen, 2),
+    ] {
+        let mut events = EventStream::open(&request, at).await.expect("a stream");
+        // for the streams that send change notifications
+        announce.send(at).await;
+        let mut seen = 0;
+        while seen < messages {
+            let event = events.next_event().await.expect("an event");
+            if let Some(message) = event.message() {
+                assert_eq!(event.event.as_deref(), Some("message"), "{message}");
+                seen += 1;
+            } else {
+                assert_eq!(event.event, None, "{event:?}");
+            }
+        }
+    }
+}

@@ -5,8 +5,14 @@ use std::net::IpAddr;
 
 use axum::{Router, extract::Request, middleware::Next};
 
-use super::{here, modern};
+use super::modern;
 use crate::prelude::*;
+
+/// Returns at once
+#[mcp_tool]
+fn here() -> &'static str {
+    "here"
+}
 
 /// Ends as a task
 #[mcp_tool(task = required)]

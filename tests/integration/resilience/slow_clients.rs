@@ -7,19 +7,15 @@ use crate::prelude::*;
 const REPORT: usize = 16 << 10;
 const REPORTS: u16 = 1500;
 
-pub(super) async fn send_reports(ctx: &Context) {
+/// Reports a lot of progress, and returns
+#[mcp_tool(max_concurrency = 1)]
+async fn report(ctx: &Context, gate: &Gate) -> &'static str {
+    let inside = gate.enter();
     let text = "x".repeat(REPORT);
     for step in 1..=REPORTS {
         ctx.progress(f64::from(step)).message(&text).send();
         tokio::task::yield_now().await;
     }
-}
-
-/// Reports a lot of progress, and returns
-#[mcp_tool(max_concurrency = 1)]
-async fn report(ctx: &Context, gate: &Gate) -> &'static str {
-    let inside = gate.enter();
-    send_reports(ctx).await;
     inside.finish();
     "reported"
 }
@@ -28,7 +24,11 @@ async fn report(ctx: &Context, gate: &Gate) -> &'static str {
 #[mcp_tool(max_concurrency = 1, timeout = "500ms")]
 async fn report_on(ctx: &Context, gate: &Gate) -> &'static str {
     let _inside = gate.enter();
-    send_reports(ctx).await;
+    let text = "x".repeat(REPORT);
+    for step in 1..=REPORTS {
+        ctx.progress(f64::from(step)).message(&text).send();
+        tokio::task::yield_now().await;
+    }
     std::future::pending().await
 }
 

@@ -252,34 +252,15 @@ fn pending_server() -> (Server, Gate) {
     (server.build().expect("a server"), gate)
 }
 
-fn completion_params() -> Value {
-    let reference = json!({ "type": "ref/resource", "uri": "pending://{id}" });
-    json!({ "ref": reference, "argument": { "name": "id", "value": "" } })
-}
-
-#[tokio::test]
-async fn async_named_functions_are_dropped_when_their_client_disconnects() {
-    let (server, gate) = pending_server();
-    let served = HttpServer::of(&server).await;
-    for (calls, (method, params)) in
-        [("resources/list", json!({})), ("completion/complete", completion_params())].into_iter().enumerate()
-    {
-        let mut connection = HttpConnection::open(served.address).await;
-        connection.send(&HttpRequest::modern(1, method, params)).await;
-        gate.until_entered(calls + 1).await;
-        assert_eq!(gate.dropped(), calls);
-        drop(connection);
-        gate.until_ended(calls + 1, 0).await;
-    }
-}
-
 #[tokio::test]
 async fn async_named_functions_are_dropped_when_their_request_is_cancelled() {
     let (server, gate) = pending_server();
     let mut client = LineConnection::serve(&server, 1 << 16);
     client.initialize("2025-11-25").await;
+    let reference = json!({ "type": "ref/resource", "uri": "pending://{id}" });
+    let completion = json!({ "ref": reference, "argument": { "name": "id", "value": "" } });
     for (calls, (method, params)) in
-        [("resources/list", json!({})), ("completion/complete", completion_params())].into_iter().enumerate()
+        [("resources/list", json!({})), ("completion/complete", completion)].into_iter().enumerate()
     {
         client.send(&request(7 + calls, method, params)).await;
         gate.until_entered(calls + 1).await;
@@ -309,61 +290,16 @@ fn async_named_functions_take_no_thread() {
     }));
 }
 
-/// A list function that returns pages in the way of the server's state, and counts its calls.
-struct Pages {
-    calls: AtomicUsize,
-    page: fn(&PageRequest) -> ListedPage,
-}
-
-impl Pages {
-    fn new(page: fn(&PageRequest) -> ListedPage) -> Self {
-        Self { calls: AtomicUsize::new(0), page }
-    }
-}
-
+/// Returns pages in the way of the server's state.
 fn listed(page: &PageRequest, pages: &Pages) -> ListedPage {
-    pages.calls.fetch_add(1, Ordering::SeqCst);
-    (pages.page)(page)
+    pages.0(page)
 }
+
+struct Pages(fn(&PageRequest) -> ListedPage);
 
 #[mcp_resource(uri = "paged://{id}", list = listed)]
 fn paged(id: String) -> String {
     id
-}
-
-fn uris(reply: &Reply) -> Vec<String> {
-    let entries = reply.value()["resources"].as_array().unwrap_or_else(|| panic!("no list: {reply}"));
-    entries.iter().filter_map(|entry| entry["uri"].as_str()).map(str::to_owned).collect()
-}
-
-#[tokio::test]
-async fn a_list_function_gets_its_own_cursor_and_the_room_of_the_page() {
-    let server = serve(
-        mcp_runtime::server!()
-            .resource::<paged>()
-            .state(Pages::new(|page| {
-                let start: usize =
-                    page.cursor.as_deref().map_or(0, |cursor| cursor.parse().expect("its own cursor"));
-                let end = (start + page.limit).min(5);
-                let next = (end < 5).then(|| end.to_string());
-                ListedPage::new((start..end).map(|id| format!("paged://{id}"))).next_cursor(next)
-            }))
-            .lists(|lists| lists.page_size(2)),
-    );
-    let mut params = json!({});
-    for expected in [&["paged://0", "paged://1"][..], &["paged://2", "paged://3"], &["paged://4"]] {
-        let reply = server.request("resources/list", params).await;
-        assert_eq!(uris(&reply), expected);
-        let cursor = &reply.value()["nextCursor"];
-        // a client sees neither the function's cursor nor the template
-        assert!(cursor.as_str().is_none_or(|cursor| !cursor.contains("paged")), "{reply}");
-        params = json!({ "cursor": cursor });
-    }
-    assert_eq!(params["cursor"], Value::Null);
-    for stray in ["2", "paged://"] {
-        let reply = server.request("resources/list", json!({ "cursor": stray })).await;
-        assert_eq!(refusal(&reply).0, -32602);
-    }
 }
 
 #[tokio::test]
@@ -371,7 +307,7 @@ async fn a_page_with_more_than_there_is_room_for_is_split_and_none_is_lost() {
     let server = serve(
         mcp_runtime::server!()
             .resource::<paged>()
-            .state(Pages::new(|page| match page.cursor.as_deref() {
+            .state(Pages(|page| match page.cursor.as_deref() {
                 None => {
                     ListedPage::new((0..5).map(|id| format!("paged://{id}"))).next_cursor("rest".to_owned())
                 }
@@ -390,7 +326,7 @@ async fn a_list_function_whose_pages_do_not_end_is_an_error() {
         |_| ListedPage::new(["paged://1"]).next_cursor("x".repeat(1025)),
     ];
     for page in endless {
-        let builder = mcp_runtime::server!().resource::<paged>().state(Pages::new(page)).detailed_errors();
+        let builder = mcp_runtime::server!().resource::<paged>().state(Pages(page)).detailed_errors();
         let server = serve(builder);
         let mut reply = server.request("resources/list", json!({})).await;
         if !reply.is_error() {
@@ -399,21 +335,4 @@ async fn a_list_function_whose_pages_do_not_end_is_an_error() {
         let (code, message) = refusal(&reply);
         assert!(code == -32603 && message.contains("its `next_cursor` is"), "{message}");
     }
-}
-
-#[tokio::test]
-async fn a_page_calls_only_the_list_functions_that_it_needs() {
-    let pages = Arc::new(Pages::new(|_| ListedPage::new(["paged://1", "paged://2"])));
-    let inner = mcp_runtime::server!().resource::<paged>().state(pages.clone());
-    let other = mcp_runtime::server!().resource::<paged>().state(pages.clone());
-    let builder = mcp_runtime::server!().mount("a", inner).mount("b", other);
-    let server = serve(builder.lists(|lists| lists.page_size(1)));
-    let mut params = json!({});
-    for (calls, uri) in ["paged://a/1", "paged://a/2", "paged://b/1", "paged://b/2"].iter().enumerate() {
-        let reply = server.request("resources/list", params).await;
-        assert_eq!(uris(&reply), [*uri]);
-        assert_eq!(pages.calls.load(Ordering::SeqCst), calls + 1);
-        params = json!({ "cursor": reply.value()["nextCursor"] });
-    }
-    assert_eq!(params["cursor"], Value::Null);
 }

@@ -84,8 +84,15 @@ fn colours(colour: Colour, more: Option<Vec<Colour>>, #[mcp(range(..=9))] n: u32
 }
 
 #[mcp_tool]
-fn place(place: Place) -> String {
-    format!("{place:?}")
+fn any(
+    place: Option<Place>,
+    closed: Option<Closed>,
+    shape: Option<Shape>,
+    command: Option<Command>,
+    adjacent: Option<Adjacent>,
+    keys: Option<BTreeMap<Colour, u32>>,
+) -> String {
+    format!("{place:?} {closed:?} {shape:?} {command:?} {adjacent:?} {keys:?}")
 }
 
 #[mcp_tool(strict)]
@@ -98,34 +105,9 @@ fn flat_place(#[mcp(flatten)] place: Place) -> String {
     format!("{place:?}")
 }
 
-#[mcp_tool]
-fn closed(closed: Closed) -> String {
-    format!("{closed:?}")
-}
-
-#[mcp_tool]
-fn shape(shape: Shape) -> String {
-    format!("{shape:?}")
-}
-
 #[mcp_tool(strict)]
 fn flat_shape(#[mcp(flatten)] shape: Shape) -> String {
     format!("{shape:?}")
-}
-
-#[mcp_tool]
-fn command(command: Command) -> String {
-    format!("{command:?}")
-}
-
-#[mcp_tool]
-fn adjacent(adjacent: Adjacent) -> String {
-    format!("{adjacent:?}")
-}
-
-#[mcp_tool]
-fn keys(counts: BTreeMap<Colour, u32>) -> String {
-    format!("{counts:?}")
 }
 
 #[tokio::test]
@@ -145,25 +127,25 @@ async fn aliases_are_accepted_wherever_serde_accepts_them() {
         ),
         // another argument is repaired
         ("colours", json!({ "colour": "rot", "n": "3" }), "Red None 3"),
-        ("place", json!({ "place": sent }), rome),
-        ("place", json!({ "place": nested }), inner),
-        ("place", json!({ "place": sent.to_string() }), rome),
+        ("any", json!({ "place": sent }), rome),
+        ("any", json!({ "place": nested }), inner),
+        ("any", json!({ "place": sent.to_string() }), rome),
         ("strict_place", json!({ "place": nested }), inner),
         ("flat_place", sent.clone(), rome),
         ("flat_place", nested.clone(), inner),
-        ("closed", json!({ "closed": { "number": 3 } }), "Closed { n: 3 }"),
-        ("shape", json!({ "shape": { "kind": "ring", "r": 3 } }), "Circle { radius: 3 }"),
-        ("shape", json!({ "shape": { "kind": "circle", "radius": 3 } }), "Circle { radius: 3 }"),
+        ("any", json!({ "closed": { "number": 3 } }), "Closed { n: 3 }"),
+        ("any", json!({ "shape": { "kind": "ring", "r": 3 } }), "Circle { radius: 3 }"),
+        ("any", json!({ "shape": { "kind": "circle", "radius": 3 } }), "Circle { radius: 3 }"),
         ("flat_shape", json!({ "kind": "ring", "r": 3 }), "Circle { radius: 3 }"),
-        ("command", json!({ "command": { "go": { "steps": 3 } } }), "Move { by: 3 }"),
-        ("command", json!({ "command": "halt" }), "Stop"),
-        ("command", json!({ "command": { "rotate": 3 } }), "Turn(3)"),
-        ("adjacent", json!({ "adjacent": { "t": "first", "c": { "x": 3 } } }), "A { x: 3 }"),
-        ("keys", json!({ "counts": { "rot": 1, "green": 2 } }), "{Red: 1, Green: 2}"),
+        ("any", json!({ "command": { "go": { "steps": 3 } } }), "Move { by: 3 }"),
+        ("any", json!({ "command": "halt" }), "Stop"),
+        ("any", json!({ "command": { "rotate": 3 } }), "Turn(3)"),
+        ("any", json!({ "adjacent": { "t": "first", "c": { "x": 3 } } }), "A { x: 3 }"),
+        ("any", json!({ "keys": { "rot": 1, "green": 2 } }), "{Red: 1, Green: 2}"),
     ];
     for (tool, arguments, text) in calls {
         let reply = server.call(tool, arguments.clone()).await;
-        assert_eq!((reply.is_error(), reply.text()), (false, text.to_owned()), "{tool} {arguments}");
+        assert!(!reply.is_error() && reply.text().contains(text), "{tool} {arguments}: {reply}");
     }
 }
 
@@ -171,24 +153,20 @@ async fn aliases_are_accepted_wherever_serde_accepts_them() {
 async fn constraints_hold_for_values_under_an_alias() {
     let server = serve(mcp_runtime::server!().discover_from([module_path!()]));
     for (tool, arguments, line) in [
-        ("place", json!({ "place": { "town": "R", "tint": "rot" } }), "- place.town: \"R\" has 1 character"),
+        ("any", json!({ "place": { "town": "R", "tint": "rot" } }), "- place.town: \"R\" has 1 character"),
         (
-            "closed",
+            "any",
             json!({ "closed": { "number": 10 } }),
             "- closed.number: 10 is greater than the maximum of 9",
         ),
-        ("shape", json!({ "shape": { "kind": "ring", "r": 10 } }), "10 is greater than the maximum of 9"),
+        ("any", json!({ "shape": { "kind": "ring", "r": 10 } }), "10 is greater than the maximum of 9"),
         (
-            "command",
+            "any",
             json!({ "command": { "go": { "steps": 10 } } }),
             "- command.go.steps: 10 is greater than the maximum of 9",
         ),
-        (
-            "command",
-            json!({ "command": { "og": {} } }),
-            "- command: the key `og` is not one of `move`, `turn`",
-        ),
-        ("closed", json!({ "closed": { "number": 1, "other": 2 } }), "unknown field `other`"),
+        ("any", json!({ "command": { "og": {} } }), "- command: the key `og` is not one of `move`, `turn`"),
+        ("any", json!({ "closed": { "number": 1, "other": 2 } }), "unknown field `other`"),
         ("strict_place", json!({ "place": { "tint": "rot" } }), "- place: missing field `city`"),
     ] {
         server.call(tool, arguments.clone()).await.expect_failure(line);

@@ -59,16 +59,6 @@ async fn null_is_absent_inside_a_struct() {
         format!("{:?} {:?}", filter.author, filter.tags)
     }
     let server = serve(mcp_runtime::server!().tool::<nested>());
-    assert_eq!(
-        property(&server, "filter").await,
-        json!({
-            "type": "object",
-            "properties": {
-                "author": { "type": "string" },
-                "tags": { "type": "array", "items": { "type": "string" }, "default": [] }
-            }
-        })
-    );
     server.call("nested", json!({ "filter": { "author": null } })).await.expect_text("None []");
     server.call("nested", json!({ "filter": { "author": null }, "n": "1" })).await.expect_text("None []");
     server.call("nested", json!({ "filter": {} })).await.expect_text("None []");
@@ -136,16 +126,6 @@ async fn null_is_not_a_default_in_a_strict_tool() {
     assert!(text.contains("- max: null is not an integer") && text.contains("- other: 300"), "{text}");
 }
 
-#[tokio::test]
-async fn examples_are_published() {
-    #[mcp_tool]
-    fn shown(#[mcp(example = "Berlin")] town: String) -> String {
-        town
-    }
-    let server = serve(mcp_runtime::server!().tool::<shown>());
-    assert_eq!(property(&server, "town").await, json!({ "type": "string", "examples": ["Berlin"] }));
-}
-
 #[mcp_tool]
 fn lenient(query: String, #[mcp(default = 3)] limit: u8) -> String {
     format!("{query} {limit}")
@@ -176,39 +156,23 @@ async fn unknown_keys_are_ignored_or_refused() {
 }
 
 #[tokio::test]
-async fn a_strict_tool_without_arguments_refuses_every_key() {
-    #[mcp_tool(strict)]
-    fn nothing() -> &'static str {
-        "ok"
-    }
-    let server = serve(mcp_runtime::server!().tool::<nothing>());
-    assert_eq!(
-        only_tool(&server).await["inputSchema"],
-        json!({ "type": "object", "properties": {}, "additionalProperties": false })
-    );
-    server.call("nothing", Value::Null).await.expect_text("ok");
-    let text = failure(&server.call("nothing", json!({ "x": 1 })).await);
-    assert_eq!(text, "invalid arguments for tool `nothing`:\n- unknown argument `x`\nexpected: nothing()");
-}
-
-#[tokio::test]
 async fn absent_arguments_are_an_empty_object() {
-    #[mcp_tool]
-    fn optional(a: Option<u8>) -> String {
-        format!("{a:?}")
+    let server = serve(mcp_runtime::server!().tool::<options>().tool::<lenient>());
+    for params in [json!({}), json!({ "arguments": null }), json!({ "arguments": {} })] {
+        let call = async |name: &str| {
+            let mut params = params.clone();
+            params["name"] = name.into();
+            server.request("tools/call", params).await
+        };
+        call("options").await.expect_text("None None None");
+        let text = failure(&call("lenient").await);
+        assert_eq!(
+            text,
+            "invalid arguments for tool `lenient`:\n\
+             - query: is missing (a string)\n\
+             expected: lenient(query: string, limit?: integer 0..=255 = 3)"
+        );
     }
-    let server = serve(mcp_runtime::server!().tool::<optional>().tool::<lenient>());
-    let absent = server.request("tools/call", json!({ "name": "optional" })).await;
-    absent.expect_text("None");
-    server.request("tools/call", json!({ "name": "optional", "arguments": null })).await.expect_text("None");
-    server.request("tools/call", json!({ "name": "optional", "arguments": {} })).await.expect_text("None");
-    let text = failure(&server.request("tools/call", json!({ "name": "lenient" })).await);
-    assert_eq!(
-        text,
-        "invalid arguments for tool `lenient`:\n\
-         - query: is missing (a string)\n\
-         expected: lenient(query: string, limit?: integer 0..=255 = 3)"
-    );
 }
 
 #[tokio::test]
@@ -218,70 +182,6 @@ async fn an_unknown_tool_gets_a_suggestion() {
     assert_eq!(refusal(&near), (-32602, "unknown tool `lenint`; did you mean `lenient`?".into()));
     let far = server.call("zebra_crossing", json!({})).await;
     assert_eq!(refusal(&far), (-32602, "unknown tool `zebra_crossing`".into()));
-    let odd = server.call("le\"ni\n", json!({})).await;
-    assert_eq!(refusal(&odd).0, -32602);
-    let long = server.call(&"x".repeat(100_000), json!({})).await;
-    assert_eq!(refusal(&long).0, -32602);
-}
-
-#[tokio::test]
-async fn malformed_params_are_invalid_params_errors() {
-    let mut server = serve(mcp_runtime::server!().tool::<lenient>());
-    let malformed = [
-        json!({}),
-        json!({ "arguments": {} }),
-        json!({ "name": null }),
-        json!({ "name": 3, "arguments": {} }),
-        json!({ "name": ["lenient"] }),
-        json!({ "name": "lenient", "arguments": [] }),
-        json!({ "name": "lenient", "arguments": ["q"] }),
-        json!({ "name": "lenient", "arguments": "q" }),
-        json!({ "name": "lenient", "arguments": "{\"query\":\"q\"}" }),
-        json!({ "name": "lenient", "arguments": 1 }),
-        json!({ "name": "lenient", "arguments": true }),
-    ];
-    for revision in LEGACY {
-        for params in &malformed {
-            server.request("tools/call", params.clone()).await.expect_code(-32602);
-        }
-        server = server.legacy(revision);
-    }
-    server.call("lenient", json!({ "query": "next" })).await.expect_text("next 3");
-}
-
-#[tokio::test]
-async fn more_arguments_than_the_inline_capacity_work() {
-    #[mcp_tool]
-    #[allow(clippy::too_many_arguments)]
-    fn fourteen(
-        a: u8,
-        b: u8,
-        c: u8,
-        d: u8,
-        e: u8,
-        f: u8,
-        g: u8,
-        h: u8,
-        i: u8,
-        j: u8,
-        k: u8,
-        l: u8,
-        m: Option<u8>,
-        #[mcp(default = 100)] n: u8,
-    ) -> String {
-        format!("{:?} {m:?} {n}", [a, b, c, d, e, f, g, h, i, j, k, l])
-    }
-    let server = serve(mcp_runtime::server!().tool::<fourteen>());
-    let letters = "abcdefghijkl";
-    let mut sent: BTreeMap<String, Value> =
-        letters.chars().zip(1..).map(|(letter, n): (char, u8)| (letter.to_string(), n.into())).collect();
-    let all = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]";
-    server.call("fourteen", json!(sent)).await.expect_text(&format!("{all} None 100"));
-    sent.insert("m".into(), "13".into());
-    sent.insert("n".into(), json!(14.0));
-    server.call("fourteen", json!(sent)).await.expect_text(&format!("{all} Some(13) 14"));
-    let text = failure(&server.call("fourteen", json!({})).await);
-    assert!(letters.chars().all(|letter| text.contains(&format!("- {letter}: is missing"))), "{text}");
 }
 
 #[mcp_type]
@@ -390,8 +290,6 @@ async fn a_flattened_recursive_struct_publishes_its_fields() {
     assert_eq!(schema["required"], json!(["name"]), "{schema}");
     let tree = json!({ "name": "root", "children": [{ "name": "leaf", "children": [] }, { "name": "x" }] });
     server.call("plant", tree).await.expect_text("root 3");
-    let text = failure(&server.call("plant", json!({ "name": "root", "leaf": 1 })).await);
-    assert!(text.contains("unknown argument `leaf`"), "{text}");
     let text = failure(&server.call("plant", json!({ "name": "r", "children": [{ "name": 1 }] })).await);
     assert!(text.contains("- children[0].name: 1 is not a string"), "{text}");
 }

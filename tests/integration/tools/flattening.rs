@@ -118,38 +118,6 @@ async fn a_map_can_be_the_whole_object() {
     server.call("open", json!({ "own": 1, "x": "2" })).await.expect_failure("- x: \"2\" is not an integer");
 }
 
-#[tokio::test]
-async fn deserialization_errors_of_a_flattened_value_are_reported() {
-    #[mcp_type]
-    struct Period {
-        from: chrono::NaiveDate,
-        seats: u32,
-    }
-    #[mcp_tool]
-    fn book(#[mcp(flatten)] period: Period) -> String {
-        format!("{} {}", period.from, period.seats)
-    }
-    let server = serve(mcp_runtime::server!().tool::<book>());
-    server.call("book", json!({ "from": "2024-02-29", "seats": "2" })).await.expect_text("2024-02-29 2");
-    let text = failure(&server.call("book", json!({ "from": "2024-02-30", "seats": 2 })).await);
-    assert_eq!(text.matches("\n- ").count(), 1, "{text}");
-    let text =
-        failure(&server.call("book", json!({ "from": "2024-02-29", "seats": 5_000_000_000_u64 })).await);
-    assert!(text.contains("5000000000") && !text.contains("at line"), "{text}");
-}
-
-#[tokio::test]
-async fn wide_integers_survive_the_coercion_of_other_arguments() {
-    #[mcp_tool]
-    fn wide(big: u64, small: u8, huge: Option<i128>) -> String {
-        format!("{big} {small} {huge:?}")
-    }
-    let server = serve(mcp_runtime::server!().tool::<wide>());
-    let sent = json!({ "big": u64::MAX, "small": "7", "huge": i64::MIN });
-    server.call("wide", sent).await.expect_text("18446744073709551615 7 Some(-9223372036854775808)");
-    assert_eq!(only_tool(&server).await["inputSchema"]["properties"]["huge"], json!({ "type": "integer" }));
-}
-
 #[test]
 fn flattening_a_type_that_is_not_an_object_is_a_build_error() {
     #[mcp_type]

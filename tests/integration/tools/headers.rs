@@ -65,38 +65,6 @@ fn a_header_for_an_enum_with_payload_is_a_build_error() {
     );
 }
 
-#[test]
-fn headers_that_clients_reject_are_build_errors() {
-    #[mcp_type]
-    struct Weight {
-        #[schemars(extend("x-mcp-header" = "Grams"))]
-        grams: f64,
-    }
-    #[mcp_type]
-    struct Stop {
-        #[schemars(extend("x-mcp-header" = "Stop"))]
-        name: String,
-    }
-    #[mcp_tool]
-    fn weigh(weight: Weight) -> String {
-        weight.grams.to_string()
-    }
-    #[mcp_tool]
-    fn travel(stops: Vec<Stop>) -> String {
-        stops.iter().map(|stop| &*stop.name).collect()
-    }
-    #[mcp_tool]
-    fn halt(#[mcp(header = "stop")] at: String, next: Stop) -> String {
-        at + &next.name
-    }
-    let error = build_error(mcp_runtime::server!().tool::<weigh>());
-    assert!(error.contains("tool `weigh`: `weight.grams`") && error.contains("headers.rs:"), "{error}");
-    let error = build_error(mcp_runtime::server!().tool::<travel>());
-    assert!(error.contains("tool `travel`: the header `Stop`"), "{error}");
-    let error = build_error(mcp_runtime::server!().tool::<halt>());
-    assert!(error.contains("two arguments are mirrored into the header"), "{error}");
-}
-
 #[tokio::test]
 async fn in_memory_and_on_stdio_no_headers_are_compared() {
     #[mcp_tool]

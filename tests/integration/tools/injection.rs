@@ -55,7 +55,7 @@ fn polite() -> Arc<dyn Greeter> {
 }
 
 #[tokio::test]
-async fn injected_parameters_are_not_in_the_schema() {
+async fn injected_parameters_are_not_in_the_schema_and_a_client_cannot_set_them() {
     let builder = mcp_runtime::server!().tool::<everything>().state(Counter::default()).state(polite());
     let server = serve(builder);
     assert_eq!(
@@ -64,19 +64,11 @@ async fn injected_parameters_are_not_in_the_schema() {
     );
     let reply = server.call("everything", json!({ "name": "Ann" })).await;
     reply.expect_text("Dear Ann 0 false tx for 2026-07-28 false");
-}
-
-#[tokio::test]
-async fn a_client_cannot_set_injected_parameters() {
-    let builder =
-        mcp_runtime::server!().tool::<everything>().state(Arc::new(Counter::default())).state(polite());
-    let server = serve(builder).legacy(Revision::V2025_03_26);
     let sent = json!({
         "name": "Ann", "counter": 100, "ctx": { "cancelled": true }, "greeter": "rude", "absent": {}, "tx": "mine"
     });
-    let reply = server.call("everything", sent.clone()).await;
-    reply.expect_text("Dear Ann 0 false tx for 2025-03-26 false");
-    server.call("everything", sent).await.expect_text("Dear Ann 1 false tx for 2025-03-26 false");
+    let reply = server.legacy(Revision::V2025_03_26).call("everything", sent).await;
+    reply.expect_text("Dear Ann 1 false tx for 2025-03-26 false");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Time limits, concurrency limits, cancellation and progress.
+//! Time limits, concurrency limits and cancellation.
 
 use std::{pin::pin, task::Poll};
 
@@ -173,61 +173,6 @@ async fn a_cancelled_call_is_dropped_and_its_token_is_cancelled() {
     }
     assert_eq!(gate.dropped(), 1, "the future is dropped at once");
     within(gate.wait()).await;
-}
-
-#[mcp_tool]
-async fn steps(ctx: &Context) -> &'static str {
-    ctx.progress(0.0).total(2.0).message("started").send();
-    ctx.progress(1.0).total(2.0).send();
-    ctx.progress(1.0).message("equal").send();
-    ctx.progress(0.5).message("lower").send();
-    ctx.progress(f64::NAN).message("no number").send();
-    ctx.progress(f64::INFINITY).send();
-    tokio::task::yield_now().await;
-    ctx.progress(1.5).total(f64::NAN).send();
-    "done"
-}
-
-#[tokio::test]
-async fn progress_is_sent_with_its_token_before_the_result() {
-    let mut server = serve(mcp_runtime::server!().tool::<steps>());
-    for revision in LEGACY {
-        server = server.legacy(revision);
-        for token in [json!("t-1"), json!(7), json!("")] {
-            let params = json!({ "name": "steps", "_meta": { "progressToken": token } });
-            let reply = server.request("tools/call", params).await;
-            reply.expect_text("done");
-            let mut first =
-                json!({ "progressToken": token, "progress": 0, "total": 2, "message": "started" });
-            if revision == Revision::V2024_11_05 {
-                first.as_object_mut().map(|first| first.remove("message"));
-            }
-            let params = [
-                first,
-                json!({ "progressToken": token, "progress": 1, "total": 2 }),
-                json!({ "progressToken": token, "progress": 1.5 }),
-            ];
-            let expected: Vec<_> = params
-                .into_iter()
-                .map(|params| json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }))
-                .collect();
-            assert_eq!(reply.notifications(), expected, "{revision}");
-        }
-    }
-    let modern = server.modern().call("steps", json!({})).await;
-    assert_eq!(modern.notifications().len(), 3);
-}
-
-#[tokio::test]
-async fn without_a_token_no_progress_is_sent() {
-    let server = serve(mcp_runtime::server!().tool::<steps>());
-    let reply = server.request("tools/call", json!({ "name": "steps" })).await;
-    reply.expect_text("done");
-    assert_eq!(reply.notifications(), [] as [Value; 0]);
-    for bad in [json!(1.5), json!({}), json!(true)] {
-        let params = json!({ "name": "steps", "_meta": { "progressToken": bad } });
-        server.request("tools/call", params).await.expect_code(-32602);
-    }
 }
 
 /// Sleeps where it was called

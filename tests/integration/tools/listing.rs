@@ -1,7 +1,5 @@
 //! Entries of `tools/list`: names, descriptions, hints, icons, metadata, order, pages.
 
-use mcp_runtime::config::ListOptions;
-
 use crate::prelude::*;
 
 #[tokio::test]
@@ -34,27 +32,10 @@ async fn an_entry_derives_from_the_function() {
     assert_eq!(result(&whole), json!({ "tools": [entry], "ttlMs": 0, "cacheScope": "private" }));
 }
 
-#[test]
-fn descriptions_can_be_required() {
-    #[mcp_tool]
-    fn undescribed() {}
-    /// Described
-    #[mcp_tool]
-    fn described() {}
+/// Functions of which each is described in another way.
+mod described {
+    use mcp_runtime::prelude::*;
 
-    let error = build_error(
-        mcp_runtime::server!()
-            .tool::<described>()
-            .tool::<undescribed>()
-            .lists(ListOptions::require_descriptions),
-    );
-    assert!(error.contains("`undescribed` has no description"), "{error}");
-    assert!(error.contains("listing.rs:"), "{error}");
-    assert!(!error.contains("`described`"), "{error}");
-}
-
-#[tokio::test]
-async fn every_form_of_documentation_becomes_the_description() {
     /// One line,
     /// and another.
     ///
@@ -74,21 +55,22 @@ async fn every_form_of_documentation_becomes_the_description() {
     #[doc = ""]
     #[mcp_tool]
     fn empty() {}
+}
 
-    let server = serve(
-        mcp_runtime::server!()
-            .tool::<lines>()
-            .tool::<block>()
-            .tool::<attribute>()
-            .tool::<option>()
-            .tool::<empty>(),
-    );
+#[tokio::test]
+async fn every_form_of_documentation_becomes_the_description() {
+    let server = serve(mcp_runtime::server!().discover_in(concat!(module_path!(), "::described")));
     let tools = server.list_tools().await;
-    assert_eq!(tools[0]["description"], "One line,\nand another.\n\n  * indented");
-    assert_eq!(tools[1]["description"], "A block.");
-    assert_eq!(tools[2]["description"], "An attribute");
-    assert_eq!(tools[3]["description"], "But \"this\" — with ünïcode");
-    assert_eq!(tools[4].get("description"), None);
+    assert_eq!(
+        tools.iter().map(|tool| tool["description"].as_str()).collect::<Vec<_>>(),
+        [
+            Some("One line,\nand another.\n\n  * indented"),
+            Some("A block."),
+            Some("An attribute"),
+            Some("But \"this\" — with ünïcode"),
+            None
+        ]
+    );
 }
 
 #[tokio::test]
@@ -135,7 +117,7 @@ async fn names_of_128_characters_are_the_longest() {
 }
 
 #[tokio::test]
-async fn title_and_meta_are_in_the_lists_of_the_revisions_that_define_them_and_meta_in_no_result() {
+async fn title_and_meta_are_in_lists_and_meta_in_no_result() {
     #[mcp_tool(
         title = "T",
         meta(model = "m", n = 1, beta = true, "org.example/k" = [1, -2.5, "é\"\n"], nested(deep(x = false))),
@@ -145,7 +127,7 @@ async fn title_and_meta_are_in_the_lists_of_the_revisions_that_define_them_and_m
         "x"
     }
 
-    let mut server = serve(mcp_runtime::server!().tool::<described>());
+    let server = serve(mcp_runtime::server!().tool::<described>());
     let meta = json!({
         "model": "m", "n": 1, "beta": true, "org.example/k": [1, -2.5, "é\"\n"],
         "nested": { "deep": { "x": false } }, "tags": ["a", "b"]
@@ -154,15 +136,8 @@ async fn title_and_meta_are_in_the_lists_of_the_revisions_that_define_them_and_m
     assert_eq!((&entry["title"], &entry["_meta"]), (&json!("T"), &meta));
     let call = server.call("described", json!({})).await;
     assert_eq!(result(&call), json!({ "content": [{ "type": "text", "text": "x" }] }));
-    for revision in LEGACY {
-        server = server.legacy(revision);
-        let entry = only_tool(&server).await;
-        let known = revision >= Revision::V2025_06_18;
-        assert_eq!(entry.get("title").cloned(), known.then(|| json!("T")), "{revision}");
-        assert_eq!(entry.get("_meta").cloned(), known.then(|| meta.clone()), "{revision}");
-        let call = server.call("described", json!({})).await;
-        assert_eq!(*call.value(), json!({ "content": [{ "type": "text", "text": "x" }] }), "{revision}");
-    }
+    let entry = only_tool(&server.legacy(Revision::V2025_03_26)).await;
+    assert_eq!((entry.get("title"), entry.get("_meta")), (None, None));
 }
 
 #[tokio::test]
@@ -174,7 +149,7 @@ async fn only_hints_that_are_set_are_published() {
     #[mcp_tool]
     fn none() {}
 
-    let mut server = serve(mcp_runtime::server!().tool::<two>().tool::<four>().tool::<none>());
+    let server = serve(mcp_runtime::server!().tool::<two>().tool::<four>().tool::<none>());
     let tools = server.list_tools().await;
     assert_eq!(tools[0]["annotations"], json!({ "readOnlyHint": true, "destructiveHint": false }));
     assert_eq!(
@@ -184,13 +159,6 @@ async fn only_hints_that_are_set_are_published() {
         })
     );
     assert_eq!(tools[2], json!({ "name": "none", "inputSchema": { "type": "object", "properties": {} } }));
-    server = server.legacy(Revision::V2024_11_05);
-    assert_eq!(server.list_tools().await[0].get("annotations"), None);
-    server = server.legacy(Revision::V2025_03_26);
-    assert_eq!(
-        server.list_tools().await[0]["annotations"],
-        json!({ "readOnlyHint": true, "destructiveHint": false })
-    );
 }
 
 #[tokio::test]

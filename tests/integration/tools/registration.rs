@@ -1,6 +1,6 @@
 //! What is registered under which name: duplicates, services, mounts, discovery.
 
-use std::sync::atomic::AtomicU32;
+use std::{process::Command, sync::atomic::AtomicU32};
 
 use mcp_runtime::resource::ListedResource;
 
@@ -30,13 +30,17 @@ fn names(tools: &[Value]) -> Vec<&str> {
 
 #[test]
 fn duplicate_tool_names_are_a_build_error() {
-    let error = build_error(mcp_runtime::server!().tool::<one::same>().tool::<two::other>());
-    assert!(error.contains("two tools are `same`"), "{error}");
-    assert_eq!(error.matches("registration.rs:").count(), 2, "{error}");
-    let lines: Vec<_> = error.lines().filter(|line| line.contains("-->")).collect();
-    assert_ne!(lines[0], lines[1], "{error}");
-    assert_eq!(one::same(), "one");
-    assert_eq!(two::other(), "two");
+    let named = mcp_runtime::server!().tool::<one::same>().tool::<two::other>();
+    let discovered = mcp_runtime::server!()
+        .discover_in(concat!(module_path!(), "::one"))
+        .discover_in(concat!(module_path!(), "::two"));
+    for builder in [named, discovered] {
+        let error = build_error(builder);
+        assert!(error.contains("two tools are `same`"), "{error}");
+        assert_eq!(error.matches("registration.rs:").count(), 2, "{error}");
+        let lines: Vec<_> = error.lines().filter(|line| line.contains("-->")).collect();
+        assert_ne!(lines[0], lines[1], "{error}");
+    }
 }
 
 #[test]
@@ -52,16 +56,6 @@ fn registering_one_tool_twice_is_a_build_error() {
     }
     // discovery leaves out what is registered
     assert!(mcp_runtime::server!().tool::<one::same>().discover_in(module).build().is_ok());
-}
-
-#[test]
-fn discovery_finds_duplicates() {
-    let error = build_error(
-        mcp_runtime::server!()
-            .discover_in(concat!(module_path!(), "::one"))
-            .discover_in(concat!(module_path!(), "::two")),
-    );
-    assert!(error.contains("two tools are `same`"), "{error}");
 }
 
 #[test]
@@ -127,23 +121,10 @@ async fn a_service_registers_its_methods() {
     let weather = Weather { station: "main" };
     assert_eq!(weather.quiet(), 4);
     let server = serve(mcp_runtime::server!().service(weather));
-    let tools = server.list_tools().await;
-    assert_eq!(
-        tools[0],
-        json!({
-            "name": "forecast",
-            "description": "Tells tomorrow's weather.",
-            "inputSchema": {
-                "type": "object",
-                "properties": {
-                    "city": { "type": "string" },
-                    "days": { "type": "integer", "minimum": 0, "maximum": 255, "default": 1 }
-                },
-                "required": ["city"]
-            },
-            "annotations": { "readOnlyHint": true }
-        })
-    );
+    let forecast = &server.list_tools().await[0];
+    assert_eq!(forecast["description"], "Tells tomorrow's weather.");
+    assert_eq!(forecast["inputSchema"]["required"], json!(["city"]));
+    assert_eq!(forecast["annotations"], json!({ "readOnlyHint": true }));
     server.call("forecast", json!({ "city": "Bonn" })).await.expect_text("main Bonn 1");
     server.read("weather://now/Bonn").await.expect_text("main Bonn");
     server.prompt("ask", json!({ "city": "Bonn" })).await.expect_text("main Bonn");
@@ -333,4 +314,19 @@ async fn functions_may_be_named_like_primitive_types() {
     let server = serve(mcp_runtime::server!().discover_in(module));
     server.call("str", json!({ "text": "a", "n": 1 })).await.expect_text("a1");
     server.call("u32", json!({ "text": "abc" })).await.expect_text("3");
+}
+
+#[tokio::test]
+async fn unregistered_items_are_reported_once() {
+    let mut server = LineConnection::spawn(&mut Command::new(env!("CARGO_BIN_EXE_unregistered")));
+    server.reply_to(&ping(1)).await;
+    server.close_input().await;
+    let log = server.exit().await.1;
+    let lines: Vec<_> = log.lines().filter(|line| line.contains("no server offers it")).collect();
+    assert_eq!(lines.len(), 3, "{log}");
+    assert!(lines[0].contains("or mark it `unregistered`") && lines[0].contains("unregistered.rs:"), "{log}");
+    // only tools have the option
+    assert!(lines[1].contains("`unregistered_prompt`") && lines[1].ends_with("; register it"), "{log}");
+    assert!(lines[2].contains("::Unregistered` at ") && lines[2].contains("with `.service(..)`"), "{log}");
+    assert!(!log.contains("left_out"), "{log}");
 }

@@ -1,11 +1,6 @@
-//! Tools made at run time: defined without an attribute, added to a builder or to a running server, replaced, removed.
+//! Tools made at run time: defined without an attribute.
 
 use crate::prelude::*;
-
-#[mcp_tool]
-fn fixed() -> &'static str {
-    "annotated"
-}
 
 fn shout() -> ToolDef {
     ToolDef::builder("shout")
@@ -71,30 +66,6 @@ async fn a_runtime_tool_is_listed_and_called() {
         assert!(text.contains(said), "{said}: {text}");
     }
     server.request("tools/call", json!({ "name": "shout", "arguments": [] })).await.expect_code(-32602);
-}
-
-#[tokio::test]
-async fn tools_can_be_added_and_removed_while_the_server_runs() {
-    let built = mcp_runtime::server!().tool::<fixed>().build().expect("a server");
-    let handle = built.handle();
-    let server = TestServer::of(&built);
-    let names = async || -> Vec<Value> {
-        server.list_tools().await.iter().map(|tool| tool["name"].clone()).collect()
-    };
-    assert_eq!(names().await, ["fixed"]);
-    handle.add(shout()).expect("added");
-    assert_eq!(names().await, ["fixed", "shout"]);
-    server.call("shout", json!({ "text": "a" })).await.expect_ok();
-
-    let replaced = ToolDef::builder("shout").handler(|_| async { "replaced" });
-    handle.clone().add(replaced).expect("replaced");
-    assert_eq!(names().await, ["fixed", "shout"]);
-    server.call("shout", json!({})).await.expect_text("replaced");
-
-    assert!(handle.remove_tool("shout").expect("removed"));
-    assert!(!handle.remove_tool("shout").expect("gone already"));
-    assert_eq!(names().await, ["fixed"]);
-    assert_eq!(refusal(&server.call("shout", json!({})).await).0, -32602);
 }
 
 #[tokio::test]

@@ -73,71 +73,51 @@ fn beside() -> (Json<u8>, &'static str) {
 }
 
 #[tokio::test]
-async fn modern_clients_get_natural_values() {
-    let server = serve(
-        mcp_runtime::server!().tool::<number>().tool::<list>().tool::<maybe>().tool::<map>().tool::<beside>(),
-    );
-    let schemas: Vec<_> = server.list_tools().await.iter().map(|tool| tool["outputSchema"].clone()).collect();
-    assert_eq!(
-        schemas,
-        [
-            json!({ "type": "integer" }),
-            json!({ "type": "array", "items": { "type": "string" } }),
-            json!({ "type": ["integer", "null"], "minimum": 0, "maximum": 255 }),
-            json!({ "type": "object", "additionalProperties": { "type": "boolean" } }),
-            json!({ "type": "integer", "minimum": 0, "maximum": 255 }),
-        ]
-    );
-    for (tool, sent, text, value) in [
-        ("number", json!({}), "7", json!(7)),
-        ("list", json!({}), "[\"a\"]", json!(["a"])),
-        ("maybe", json!({ "present": true }), "1", json!(1)),
-        ("maybe", json!({ "present": false }), "null", Value::Null),
-        ("map", json!({}), "{\"a\":true}", json!({ "a": true })),
-    ] {
-        let expected = json!({ "content": [{ "type": "text", "text": text }], "structuredContent": value });
-        assert_eq!(result(&server.call(tool, sent).await), expected, "{tool}");
-    }
-    assert_eq!(
-        result(&server.call("beside", json!({})).await),
-        json!({
-            "content": [{ "type": "text", "text": "5" }, { "type": "text", "text": "five" }],
-            "structuredContent": 5
-        })
-    );
-}
-
-#[tokio::test]
-async fn legacy_clients_get_wrapped_values() {
+async fn values_are_natural_for_modern_clients_and_objects_for_legacy_ones() {
     let mut server = serve(
         mcp_runtime::server!().tool::<number>().tool::<list>().tool::<maybe>().tool::<map>().tool::<beside>(),
     );
-    let wrapped = |schema: Value| json!({ "type": "object", "properties": { "result": schema }, "required": ["result"] });
-    for revision in [Revision::V2025_06_18, Revision::V2025_11_25] {
+    let (integer, byte) = (json!({ "type": "integer" }), json!({ "minimum": 0, "maximum": 255 }));
+    let of_byte = |kind: Value| {
+        let mut schema = byte.clone();
+        schema["type"] = kind;
+        schema
+    };
+    for revision in [Revision::LATEST, Revision::V2025_06_18, Revision::V2025_11_25] {
         server = server.legacy(revision);
-        let schemas: Vec<_> =
-            server.list_tools().await.iter().map(|tool| tool["outputSchema"].clone()).collect();
-        assert_eq!(
-            schemas,
-            [
-                wrapped(json!({ "type": "integer" })),
-                wrapped(json!({ "type": "array", "items": { "type": "string" } })),
-                wrapped(json!({ "type": ["integer", "null"], "minimum": 0, "maximum": 255 })),
+        let tools = server.list_tools().await;
+        for (at, sent, schema, texts, value) in [
+            (0, json!({}), integer.clone(), &["7"][..], json!(7)),
+            (
+                1,
+                json!({}),
+                json!({ "type": "array", "items": { "type": "string" } }),
+                &["[\"a\"]"],
+                json!(["a"]),
+            ),
+            (2, json!({ "present": true }), of_byte(json!(["integer", "null"])), &["1"], json!(1)),
+            (2, json!({ "present": false }), of_byte(json!(["integer", "null"])), &["null"], Value::Null),
+            (
+                3,
+                json!({}),
                 json!({ "type": "object", "additionalProperties": { "type": "boolean" } }),
-                wrapped(json!({ "type": "integer", "minimum": 0, "maximum": 255 })),
-            ],
-            "{revision}"
-        );
-        for (tool, sent, text, value) in [
-            ("number", json!({}), "7", json!({ "result": 7 })),
-            ("list", json!({}), "[\"a\"]", json!({ "result": ["a"] })),
-            ("maybe", json!({ "present": true }), "1", json!({ "result": 1 })),
-            ("maybe", json!({ "present": false }), "null", json!({ "result": null })),
-            ("map", json!({}), "{\"a\":true}", json!({ "a": true })),
+                &["{\"a\":true}"],
+                json!({ "a": true }),
+            ),
+            (4, json!({}), of_byte(json!("integer")), &["5", "five"], json!(5)),
         ] {
-            let expected =
-                json!({ "content": [{ "type": "text", "text": text }], "structuredContent": value });
-            assert_eq!(*server.call(tool, sent).await.value(), expected, "{tool} {revision}");
+            let tool = tools[at]["name"].as_str().expect("a name");
+            let (mut schema, mut value) = (schema, value);
+            if !revision.is_modern() && tool != "map" {
+                schema =
+                    json!({ "type": "object", "properties": { "result": schema }, "required": ["result"] });
+                value = json!({ "result": value });
+            }
+            assert_eq!(tools[at]["outputSchema"], schema, "{tool} {revision}");
+            let content: Value = texts.iter().map(|text| json!({ "type": "text", "text": text })).collect();
+            let reply = server.call(tool, sent).await;
+            assert_eq!(reply.value().get("structuredContent"), Some(&value), "{tool} {revision}");
+            assert_eq!(reply.value()["content"], content, "{tool} {revision}");
         }
     }
 }
@@ -156,41 +136,35 @@ enum Event {
 }
 
 #[tokio::test]
-async fn recursive_objects_are_objects_in_every_era() {
-    #[mcp_tool]
-    fn branch() -> Json<Branch> {
-        Json(Branch { name: "a".into(), twigs: vec![Branch { name: "b".into(), twigs: vec![] }] })
+async fn recursive_types_keep_their_definitions_also_when_they_are_wrapped() {
+    fn branch(name: &str, twigs: Vec<Branch>) -> Branch {
+        Branch { name: name.into(), twigs }
     }
-    let mut server = serve(mcp_runtime::server!().tool::<branch>());
-    let value = json!({ "name": "a", "twigs": [{ "name": "b", "twigs": [] }] });
-    assert_eq!(server.call("branch", json!({})).await.value()["structuredContent"], value);
-    let modern = only_tool(&server).await["outputSchema"].clone();
+    #[mcp_tool]
+    fn one() -> Json<Branch> {
+        Json(branch("a", vec![branch("b", vec![])]))
+    }
+    #[mcp_tool]
+    fn many() -> Json<Vec<Branch>> {
+        Json(vec![branch("a", vec![])])
+    }
+    let mut server = serve(mcp_runtime::server!().tool::<one>().tool::<many>());
+    let modern = server.list_tools().await[0]["outputSchema"].clone();
     assert_eq!(modern["type"], "object", "{modern}");
     assert_eq!(modern["properties"]["name"], json!({ "type": "string" }), "{modern}");
     server = server.legacy(Revision::V2025_06_18);
-    let legacy = only_tool(&server).await["outputSchema"].clone();
-    assert_eq!(legacy, modern);
-    assert_eq!(server.call("branch", json!({})).await.value()["structuredContent"], value);
-}
-
-#[tokio::test]
-async fn lists_of_recursive_objects_are_wrapped_with_their_definitions() {
-    #[mcp_tool]
-    fn branches() -> Json<Vec<Branch>> {
-        Json(vec![Branch { name: "a".into(), twigs: vec![] }])
+    let legacy = server.list_tools().await;
+    assert_eq!(legacy[0]["outputSchema"], modern);
+    let wrapped = &legacy[1]["outputSchema"];
+    let list = json!({ "type": "array", "items": { "$ref": "#/$defs/Branch" } });
+    assert_eq!((&wrapped["type"], &wrapped["properties"]["result"]), (&json!("object"), &list));
+    assert_eq!(wrapped["$defs"]["Branch"]["type"], "object", "{wrapped}");
+    for (tool, value) in [
+        ("one", json!({ "name": "a", "twigs": [{ "name": "b", "twigs": [] }] })),
+        ("many", json!({ "result": [{ "name": "a", "twigs": [] }] })),
+    ] {
+        assert_eq!(server.call(tool, json!({})).await.value()["structuredContent"], value);
     }
-    let server = serve(mcp_runtime::server!().tool::<branches>()).legacy(Revision::V2025_11_25);
-    let schema = only_tool(&server).await["outputSchema"].clone();
-    assert_eq!(schema["type"], "object");
-    assert_eq!(
-        schema["properties"]["result"],
-        json!({ "type": "array", "items": { "$ref": "#/$defs/Branch" } })
-    );
-    assert_eq!(schema["$defs"]["Branch"]["type"], "object", "{schema}");
-    assert_eq!(
-        server.call("branches", json!({})).await.value()["structuredContent"],
-        json!({ "result": [{ "name": "a", "twigs": [] }] })
-    );
 }
 
 #[tokio::test]

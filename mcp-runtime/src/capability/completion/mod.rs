@@ -100,9 +100,9 @@ impl Completions {
         registry: &Registry,
         request: Request<'_>,
     ) -> Result<Response, Reply> {
-        let reference: Reference = parse_object(request.params.reference, "ref")?;
-        let argument: Argument = parse_object(request.params.argument, "argument")?;
-        let context: CompletionContext = match request.params.context {
+        let reference: Reference = parse_object(request.params.get("ref"), "ref")?;
+        let argument: Argument = parse_object(request.params.get("argument"), "argument")?;
+        let context: CompletionContext = match request.params.get("context") {
             None => CompletionContext::default(),
             some => parse_object(some, "context")?,
         };

@@ -66,7 +66,7 @@ impl<R: EventRequest> EventCall<R> {
             owner: request.context.owner(),
             arguments: arguments.into(),
             cursor: request.cursor()?.map(Into::into),
-            max_age: integer(request.params.max_age_ms, "maxAgeMs")?.map(Duration::from_millis),
+            max_age: integer(request.params.get("maxAgeMs"), "maxAgeMs")?.map(Duration::from_millis),
             own,
         };
         Ok(server.call_item(request, call))

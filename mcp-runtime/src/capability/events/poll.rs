@@ -56,8 +56,8 @@ impl Events {
     pub(super) fn poll(&self, server: &Server, request: Request<'_>) -> Result<Response, Reply> {
         let (entry, arguments) = self.wanted(server, &request, Delivery::Poll)?;
         let params = request.params;
-        let max_events = integer(params.max_events, "maxEvents")?.unwrap_or(u64::MAX);
-        let wait = integer(params.timeout_ms, "timeoutMs")?.map(Duration::from_millis);
+        let max_events = integer(params.get("maxEvents"), "maxEvents")?.unwrap_or(u64::MAX);
+        let wait = integer(params.get("timeoutMs"), "timeoutMs")?.map(Duration::from_millis);
         let poll = PollEvents {
             most: usize::try_from(max_events).unwrap_or(usize::MAX).clamp(1, MAX_POLLED),
             wait: wait.map(|wait| wait.min(LONGEST_WAIT)),

@@ -83,7 +83,7 @@ impl Events {
     pub(super) fn stream(&self, server: &Server, request: Request<'_>) -> Result<PushedEvents, Reply> {
         let (entry, arguments) = self.wanted(server, &request, Delivery::Push)?;
         let cursor: Option<Box<str>> = request.cursor()?.map(Into::into);
-        let max_age = integer(request.params.max_age_ms, "maxAgeMs")?.map(Duration::from_millis);
+        let max_age = integer(request.params.get("maxAgeMs"), "maxAgeMs")?.map(Duration::from_millis);
         // a subscription that begins now has nothing that is old
         let max_age = max_age.filter(|_| cursor.is_some());
         let owner = request.context.owner();

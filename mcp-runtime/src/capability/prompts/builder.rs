@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::PromptResult;
 use crate::core::{
     arguments::{
-        AnyArg, ArgumentCompletion, Completion, CompletionSource, attribute_fn::IntoReturned,
+        AnyArg, ArgumentCompletion, Completion, CompletionSource, TextArgument, attribute_fn::IntoReturned,
         parse_text_argument,
     },
     context::Context,
@@ -34,7 +34,7 @@ impl PromptCall {
     /// # Errors
     /// It is absent, or not a `T`: `-32602`, with a message that names it.
     pub fn arg<T: DeserializeOwned>(&self, name: &str) -> Result<T, ToolError> {
-        let value = self.arguments.get(name).map(|text| text.clone().into());
+        let value = self.arguments.get(name).map(|text| TextArgument::One(text.into()));
         parse_text_argument(value.as_ref())
             .map_err(|error| ProtocolError::invalid_params(format!("`{name}`: {error}")).into())
     }

@@ -1,8 +1,7 @@
 //! `prompts/get`.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value, json};
 
 use super::{PromptCall, PromptEntry, PromptResult, Prompts, write_prompt_result};
@@ -17,22 +16,21 @@ use crate::{
         },
         error::Failure,
         extensions::Extensions,
-        invoke::{ClientError, Invocation},
+        invoke::{ClientError, Ended, Invocation},
         item::ItemSpec,
         item_output::{ItemOutput, wrong_kind},
-        jsonrpc::{Object, ProtocolError},
+        jsonrpc::{Members, Object, ProtocolError},
         protocol::Revision,
         reason::Reason,
         server::Server,
     },
-    schema::{duplicate_keys, has_duplicate_keys},
+    schema::duplicate_keys,
 };
 
 /// One `prompts/get`.
 struct GetPrompt<'a> {
     entry: Arc<PromptEntry>,
-    values: Vec<(String, TextArgument)>,
-    /// Raw JSON that `values` were read from.
+    /// Raw JSON.
     arguments: Cow<'a, str>,
     retry: Option<Arc<Retry>>,
 }
@@ -45,17 +43,13 @@ impl Prompts {
         if has_too_many_values(arguments) {
             return Err(ProtocolError::invalid_params("too many values in `arguments`").into());
         }
-        let mut values = parse_arguments(arguments)?;
         let entry = self.catalog.find_for(server, &request, &name)?;
-        if !entry.given.is_empty() {
-            entry.given.apply_to_texts(&mut values);
-        }
         if !entry.item.requires.is_empty() {
             request.check_features(&entry.item.requires)?;
         }
         let retry = request.retry(server, || CallBinding::new("prompts/get", &name, arguments))?;
         let (entry, arguments) = (entry.clone(), Cow::Borrowed(arguments));
-        Ok(server.call_item(request, GetPrompt { entry, values, arguments, retry }))
+        Ok(server.call_item(request, GetPrompt { entry, arguments, retry }))
     }
 }
 
@@ -77,8 +71,8 @@ impl WriteResult for GetResult {
 
 impl ItemCall for GetPrompt<'_> {
     fn into_owned(self) -> Arc<dyn ItemCall> {
-        let Self { entry, values, arguments, retry } = self;
-        Arc::new(GetPrompt { entry, values, arguments: Cow::Owned(arguments.into_owned()), retry })
+        let Self { entry, arguments, retry } = self;
+        Arc::new(GetPrompt { entry, arguments: Cow::Owned(arguments.into_owned()), retry })
     }
 
     fn item(&self) -> Option<&ItemSpec> {
@@ -102,16 +96,20 @@ impl ItemCall for GetPrompt<'_> {
     }
 
     fn start(&self, is_current: bool, context: &dyn Fn() -> Context) -> Invocation {
-        let PromptEntry { item, function, .. } = &*self.entry;
-        start_with_strings(item, function, &self.values, is_current, context, |context| {
-            Ok(PromptCall { arguments: self.declared_arguments()?, context })
+        let PromptEntry { item, function, given, .. } = &*self.entry;
+        let mut values = match parse_arguments(&self.arguments) {
+            Ok(values) => values,
+            Err(error) => return Ended::Returned(Err(Failure::Protocol(error))).into(),
+        };
+        given.apply_to_texts(&mut values);
+        start_with_strings(item, function, &values, is_current, context, |context| {
+            Ok(PromptCall { arguments: self.declared_arguments(&values)?, context })
         })
     }
 
     fn with_arguments(&self, json: &str) -> Result<Option<Arc<dyn ItemCall>>, Failure> {
-        let values = parse_arguments(json).map_err(Failure::Protocol)?;
         let (entry, retry) = (self.entry.clone(), self.retry.clone());
-        Ok(Some(Arc::new(GetPrompt { entry, values, arguments: Cow::Owned(json.to_owned()), retry })))
+        Ok(Some(Arc::new(GetPrompt { entry, arguments: Cow::Owned(json.to_owned()), retry })))
     }
 
     fn respond(&self, server: &Server, revision: Revision, result: Result<ItemOutput, Failure>) -> Response {
@@ -152,13 +150,13 @@ impl GetPrompt<'_> {
     ///
     /// # Errors
     /// One that is required is missing; the report names all of them.
-    fn declared_arguments(&self) -> Result<BTreeMap<String, String>, Failure> {
+    fn declared_arguments(&self, values: &TextArguments<'_>) -> Result<BTreeMap<String, String>, Failure> {
         let mut declared = BTreeMap::new();
         let mut missing = Vec::new();
         for argument in &self.entry.arguments {
-            match self.values.iter().find(|(name, _)| name == argument.name()) {
-                Some((name, TextArgument::One(text))) => {
-                    declared.insert(name.clone(), text.clone());
+            match values.iter().find(|(name, _)| name == argument.name()) {
+                Some((_, TextArgument::One(text))) => {
+                    declared.insert(argument.name().to_owned(), text.clone().into_owned());
                 }
                 _ if argument.required => {
                     missing.push(format!("`{}`: is missing", argument.name()));
@@ -170,46 +168,20 @@ impl GetPrompt<'_> {
     }
 }
 
+type TextArguments<'a> = Vec<(Cow<'a, str>, TextArgument<'a>)>;
+
 /// A prompt's arguments: strings, though other JSON values are accepted as their text; null is absent.
-fn parse_arguments(json: &str) -> Result<Vec<(String, TextArgument)>, ProtocolError> {
-    let PromptArguments(values) = serde_json::from_str(json)
-        .map_err(|_| ProtocolError::invalid_params("`arguments` is not an object"))?;
-    if has_duplicate_keys(json) {
-        let errors: Vec<String> = duplicate_keys(json).iter().map(ToString::to_string).collect();
-        return Err(ProtocolError::invalid_params(format!("invalid arguments: {}", errors.join("; "))));
-    }
-    Ok(values)
-}
-
-/// The members of an object, in their order and without those that are `null`. A map in between would cost a fortieth of a
-/// request.
-struct PromptArguments(Vec<(String, TextArgument)>);
-
-impl<'de> Deserialize<'de> for PromptArguments {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members;
-
-        impl<'de> Visitor<'de> for Members {
-            type Value = PromptArguments;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PromptArguments, A::Error> {
-                let mut values = Vec::new();
-                while let Some((name, value)) = map.next_entry::<String, Value>()? {
-                    let text = match value {
-                        Value::Null => continue,
-                        Value::String(text) => text,
-                        other => other.to_string(),
-                    };
-                    values.push((name, TextArgument::One(text)));
-                }
-                Ok(PromptArguments(values))
-            }
+fn parse_arguments(json: &str) -> Result<TextArguments<'_>, ProtocolError> {
+    match serde_json::from_str::<Members<'_, Option<TextArgument<'_>>>>(json) {
+        Ok(members) if members.duplicate_key().is_none() => {
+            Ok(members.0.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
         }
-
-        deserializer.deserialize_map(Members)
+        _ => {
+            let errors: Vec<String> = duplicate_keys(json).iter().map(ToString::to_string).collect();
+            Err(ProtocolError::invalid_params(match errors.as_slice() {
+                [] => "`arguments` is not an object".to_owned(),
+                errors => format!("invalid arguments: {}", errors.join("; ")),
+            }))
+        }
     }
 }

@@ -98,12 +98,12 @@ impl Resources {
         };
         let Some(check) = &entry.subscribe else { return Ok(()) };
         let text = |variable| match variable {
-            TextArgument::One(text) => text,
+            TextArgument::One(text) => text.into_owned(),
             TextArgument::Many(parts) | TextArgument::Repeated(parts) => parts.join("/"),
         };
         let mut subscription = Subscription { uri: uri.to_owned(), variables: BTreeMap::new() };
         for (name, value) in variables {
-            subscription.variables.insert(name, text(value));
+            subscription.variables.insert(name.into_owned(), text(value));
         }
         let known = contexts.iter().find(|(state, _)| Arc::ptr_eq(state, &entry.state));
         let context = match known {

@@ -41,7 +41,7 @@ pub(crate) struct Template {
 const MAX_PARTS: usize = 10_000;
 
 /// Variables by name, percent-decoded.
-pub(crate) type UriVariables = Vec<(String, TextArgument)>;
+pub(crate) type UriVariables = Vec<(Cow<'static, str>, TextArgument<'static>)>;
 
 impl Template {
     /// Compiles a template.
@@ -175,14 +175,15 @@ impl Template {
                         }
                     };
                     if *path && value.is_empty() {
-                        variables.push((name.clone(), TextArgument::Many(Vec::new())));
+                        variables.push((name.clone().into(), TextArgument::Many(Vec::new())));
                         continue;
                     }
                     let value = if *path { value.strip_prefix('/')? } else { value };
                     if value.is_empty() || (!reserved && !explode && value.contains(['/', '?', '#'])) {
                         return None;
                     }
-                    variables.push((name.clone(), decode_variable(name, value, *reserved, *explode, &raw)?));
+                    let decoded = decode_variable(name, value, *reserved, *explode, &raw)?;
+                    variables.push((name.clone().into(), decoded));
                 }
             }
         }
@@ -206,10 +207,11 @@ impl Template {
                 Some((_, TextArgument::Repeated(list))) => list.push(value),
                 Some((_, one)) => {
                     if let TextArgument::One(first) = one {
-                        *one = TextArgument::Repeated(vec![std::mem::take(first), value]);
+                        let first = std::mem::take(first).into_owned();
+                        *one = TextArgument::Repeated(vec![first, value]);
                     }
                 }
-                None => variables.push((known.to_owned(), TextArgument::One(value))),
+                None => variables.push((known.to_owned().into(), TextArgument::One(value.into()))),
             }
         }
         // users may join parts that are harmless one by one: `?a=&a=etc` to `/etc`
@@ -249,10 +251,10 @@ fn decode_variable(
     reserved: bool,
     explode: bool,
     raw: &impl Fn(&str) -> bool,
-) -> Option<TextArgument> {
+) -> Option<TextArgument<'static>> {
     let raw = raw(name);
     if !explode {
-        return decode_value(value, raw, reserved).map(TextArgument::One);
+        return decode_value(value, raw, reserved).map(|text| TextArgument::One(text.into()));
     }
     if memchr::memchr2_iter(b'/', b',', value.as_bytes()).nth(MAX_PARTS).is_some() {
         return None;
@@ -300,10 +302,10 @@ mod tests {
     fn bind(template: &str, uri: &str) -> Option<Vec<(String, String)>> {
         let variables = Template::parse(template).expect("template").bind(uri, |_| false)?;
         let to_text = |v| match v {
-            TextArgument::One(text) => text,
+            TextArgument::One(text) => text.into_owned(),
             TextArgument::Many(list) | TextArgument::Repeated(list) => list.join("|"),
         };
-        Some(variables.into_iter().map(|(name, v)| (name, to_text(v))).collect())
+        Some(variables.into_iter().map(|(name, v)| (name.into_owned(), to_text(v))).collect())
     }
 
     fn one(template: &str, uri: &str) -> Option<String> {

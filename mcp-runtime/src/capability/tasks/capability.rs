@@ -170,13 +170,13 @@ fn task_id(request: &Request<'_>) -> Result<String, Reply> {
     if !declares_tasks(&request.params.meta) {
         return Err(tasks_not_declared().into());
     }
-    Ok(required_text(request.params.task_id, "taskId")?.into_owned())
+    Ok(required_text(request.params.get("taskId"), "taskId")?.into_owned())
 }
 
 impl TaskAction {
     fn update(request: &Request<'_>) -> Result<Self, ProtocolError> {
         let responses =
-            request.params.input_responses.map(RawValue::get).filter(|json| json.starts_with('{'));
+            request.params.get("inputResponses").map(RawValue::get).filter(|json| json.starts_with('{'));
         let responses: Option<HashMap<Cow<'_, str>, &RawValue>> =
             responses.and_then(|json| serde_json::from_str(json).ok());
         let responses = responses

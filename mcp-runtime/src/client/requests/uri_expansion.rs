@@ -116,12 +116,12 @@ fn fuzz(data: &[u8]) {
         }
         let mut again = Map::new();
         for (name, value) in bound {
-            let sent: Vec<String> = match values.get(&name) {
+            let sent: Vec<String> = match values.get(&*name) {
                 Some(Value::Array(list)) if explodes(&name) => list.iter().map(text).collect(),
                 value => value.map(text).into_iter().collect(),
             };
             let read = match value {
-                TextArgument::One(one) => vec![one],
+                TextArgument::One(one) => vec![one.into_owned()],
                 TextArgument::Many(list) | TextArgument::Repeated(list) => list,
             };
             if parsed.is_unambiguous() {
@@ -131,7 +131,7 @@ fn fuzz(data: &[u8]) {
                 Ok([one]) => Value::from(one),
                 Err(list) => Value::from(list),
             };
-            again.insert(name, value);
+            again.insert(name.into_owned(), value);
         }
         // which characters are encoded depends on the variable that they are in
         let decoded = |uri: &str| percent_decode_str(uri).decode_utf8_lossy().into_owned();

@@ -13,8 +13,8 @@ use std::{
 };
 
 use serde::{
-    Deserializer as _,
-    de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, Visitor},
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor},
 };
 use serde_json::{Value, value::RawValue};
 
@@ -32,6 +32,7 @@ use crate::{
         context::Context,
         error::{Failure, ToolError},
         item_output::ItemOutput,
+        jsonrpc::decode_string,
         maybe_ready::MaybeReady,
     },
     schema::{
@@ -367,30 +368,26 @@ pub(crate) enum Input<'a> {
     /// JSON text of a tool's `arguments`.
     Json(&'a str),
     /// A prompt's arguments, or the variables of a URI, by name.
-    Text(&'a [(String, TextArgument)]),
+    Text(&'a [(Cow<'a, str>, TextArgument<'a>)]),
 }
 
 /// A prompt's argument, or a variable of a URI.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum TextArgument {
-    One(String),
+pub(crate) enum TextArgument<'a> {
+    One(Cow<'a, str>),
     /// A variable that explodes.
     Many(Vec<String>),
     /// A variable that a query has more than once.
     Repeated(Vec<String>),
 }
 
-impl From<String> for TextArgument {
-    fn from(text: String) -> Self {
-        Self::One(text)
-    }
-}
-
 /// The typed value of an argument that arrives as text; an absent one is `None` for an `Option`.
 ///
 /// # Errors
 /// It is absent, or not a `T`; the text says which.
-pub(crate) fn parse_text_argument<T: DeserializeOwned>(value: Option<&TextArgument>) -> Result<T, String> {
+pub(crate) fn parse_text_argument<T: DeserializeOwned>(
+    value: Option<&TextArgument<'_>>,
+) -> Result<T, String> {
     match value {
         None => missing().ok_or_else(|| "is missing".to_owned()),
         Some(value) => {
@@ -418,12 +415,27 @@ impl<'a> RawArgument<'a> {
         matches!(self, Self::Json(json) if json.starts_with(['{', '[']) && has_duplicate_keys(json))
     }
 
-    fn from_text_argument(value: &'a TextArgument) -> Self {
+    fn from_text_argument(value: &'a TextArgument<'_>) -> Self {
         match value {
             TextArgument::One(text) => Self::Text(text),
             TextArgument::Many(list) => Self::List(list),
             TextArgument::Repeated(list) => Self::Repeated(list),
         }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for TextArgument<'a> {
+    /// A string, and any other value as its JSON. One with an object that has a key twice is refused.
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let raw = <&RawValue>::deserialize(d)?;
+        if let Some(text) = decode_string(raw) {
+            return Ok(Self::One(text));
+        }
+        if has_duplicate_keys(raw.get()) {
+            return Err(D::Error::custom("duplicate key"));
+        }
+        let value: Value = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
+        Ok(Self::One(value.to_string().into()))
     }
 }
 
@@ -568,7 +580,7 @@ struct KeyIndex<'f, F>(&'f F);
 impl<'a, F: Fn(&str) -> Option<usize>> DeserializeSeed<'a> for KeyIndex<'_, F> {
     type Value = Option<usize>;
 
-    fn deserialize<D: serde::Deserializer<'a>>(self, d: D) -> Result<Self::Value, D::Error> {
+    fn deserialize<D: Deserializer<'a>>(self, d: D) -> Result<Self::Value, D::Error> {
         d.deserialize_str(self)
     }
 }

@@ -1,6 +1,6 @@
 //! Arguments that a function gets from its server: fixed ones, whatever the client sends, and defaults of an instance.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 use serde_json::{Value, value::RawValue, value::to_raw_value};
 
@@ -63,14 +63,15 @@ impl GivenArguments {
     }
 
     /// The arguments of a prompt as its function gets them.
-    pub(crate) fn apply_to_texts(&self, values: &mut Vec<(String, TextArgument)>) {
+    pub(crate) fn apply_to_texts<'a>(&'a self, values: &mut Vec<(Cow<'a, str>, TextArgument<'a>)>) {
         for (name, value) in &self.hidden {
             values.retain(|(sent, _)| sent != name);
-            values.extend(value.as_ref().map(|value| (name.clone(), TextArgument::One(text_of(value)))));
+            values
+                .extend(value.as_ref().map(|value| (name.into(), TextArgument::One(text_of(value).into()))));
         }
         for (name, value) in &self.defaults {
             if values.iter().all(|(sent, _)| sent != name) {
-                values.push((name.clone(), TextArgument::One(text_of(value))));
+                values.push((name.into(), TextArgument::One(text_of(value).into())));
             }
         }
     }

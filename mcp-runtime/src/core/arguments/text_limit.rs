@@ -1,6 +1,6 @@
 //! Bounds what it takes to decode JSON in the arguments of prompts and the variables of URIs.
 
-use std::sync::OnceLock;
+use std::{borrow::Cow, sync::OnceLock};
 
 use serde_json::{Map, Value, json};
 
@@ -29,18 +29,25 @@ impl TextLimit {
     pub(crate) fn check(
         &self,
         parameters: &[&'static dyn AnyArg],
-        values: &[(String, TextArgument)],
+        values: &[(Cow<'_, str>, TextArgument<'_>)],
     ) -> Result<(), Failure> {
         for (name, value) in values {
-            let texts = match value {
-                TextArgument::One(text) => std::slice::from_ref(text),
-                TextArgument::Many(texts) | TextArgument::Repeated(texts) => texts,
+            let exceeds = |text: &str| {
+                text.trim_start().starts_with(['[', '{'])
+                    && self
+                        .attempts
+                        .get_or_init(|| attempts_of(parameters))
+                        .as_ref()
+                        .is_some_and(|found| found.exceed_in(name, text, MAX_ALTERNATIVES))
             };
-            for text in texts.iter().filter(|text| text.trim_start().starts_with(['[', '{'])) {
-                let attempts = self.attempts.get_or_init(|| attempts_of(parameters));
-                if attempts.as_ref().is_some_and(|found| found.exceed_in(name, text, MAX_ALTERNATIVES)) {
-                    return Err(Failure::Arguments(format!("`{name}`: {TOO_MANY_ATTEMPTS}")));
+            let any_exceeds = match value {
+                TextArgument::One(text) => exceeds(text),
+                TextArgument::Many(texts) | TextArgument::Repeated(texts) => {
+                    texts.iter().any(|text| exceeds(text))
                 }
+            };
+            if any_exceeds {
+                return Err(Failure::Arguments(format!("`{name}`: {TOO_MANY_ATTEMPTS}")));
             }
         }
         Ok(())

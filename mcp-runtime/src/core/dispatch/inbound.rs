@@ -243,10 +243,10 @@ impl OpenRequests<'_> {
     /// Handles a notification; all but `notifications/cancelled` are ignored.
     pub(crate) fn handle_notification(&self, message: &JsonRpcMessage<'_>) {
         if message.method() == Some("notifications/cancelled")
-            && let Some(raw) = message.params().request_id
+            && let Some(raw) = message.params().get("requestId")
             && let Some(id) = RequestId::from_raw(raw)
         {
-            let reason = message.params().reason.and_then(decode_string).unwrap_or_default();
+            let reason = message.params().get("reason").and_then(decode_string).unwrap_or_default();
             // quoted, so that it cannot imitate other log entries
             tracing::debug!(id = raw.get(), reason = ?truncate(&reason), "the client cancels a request");
             self.in_flight.cancel(&self.client, &id);

@@ -16,7 +16,7 @@ use crate::core::{
     client_request::{CallBinding, InputRequired, StateSealer, now},
     connection::Principal,
     context::{ClientFeature, RawJson, Retry, Suspension},
-    jsonrpc::{Params, ProtocolError, decode_string},
+    jsonrpc::{ProtocolError, decode_string},
     protocol::MISSING_CLIENT_CAPABILITY,
     reason::Reason,
     server::Server,
@@ -29,15 +29,14 @@ impl Request<'_> {
         server: &Server,
         call: &CallBinding<'_>,
     ) -> Result<Arc<Retry>, ProtocolError> {
-        let Params { input_responses, request_state, .. } = self.params;
-        let responses: HashMap<String, RawJson> = match input_responses {
+        let responses: HashMap<String, RawJson> = match self.params.get("inputResponses") {
             None => HashMap::new(),
             Some(raw) => Some(raw.get())
                 .filter(|json| json.starts_with('{'))
                 .and_then(|json| serde_json::from_str(json).ok())
                 .ok_or_else(|| ProtocolError::invalid_params("`inputResponses` is not an object"))?,
         };
-        let state = match request_state {
+        let state = match self.params.get("requestState") {
             None => None,
             Some(raw) => {
                 let text = decode_string(raw)

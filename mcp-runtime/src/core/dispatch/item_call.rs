@@ -1,7 +1,7 @@
 //! One call of a user's function, from the item that was looked up to the reply. The order is the same for every kind
 //! of item: its gates, then the function. An item with layers starts with the outermost layer.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use super::{
     Request,
@@ -250,7 +250,7 @@ pub(super) fn make_context(server: &Server, request: Request<'_>, call: &dyn Ite
 pub(crate) fn start_with_strings<C>(
     item: &ItemSpec,
     function: &ItemFunction<C>,
-    values: &[(String, TextArgument)],
+    values: &[(Cow<'_, str>, TextArgument<'_>)],
     is_current: bool,
     context: &dyn Fn() -> Context,
     call: impl FnOnce(Context) -> Result<C, Failure>,

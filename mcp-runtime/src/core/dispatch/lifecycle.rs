@@ -81,7 +81,7 @@ impl Server {
     }
 
     fn negotiate(&self, params: &Params<'_>, can_notify: bool) -> (Reply, Option<Handshake>) {
-        let Some(requested) = params.protocol_version.and_then(decode_string) else {
+        let Some(requested) = params.get("protocolVersion").and_then(decode_string) else {
             let error = ProtocolError::invalid_params("`protocolVersion` is not a string");
             return (error.into(), None);
         };
@@ -94,7 +94,10 @@ impl Server {
         object.raw("serverInfo", self.identity().info(revision));
         object.opt_str("instructions", self.instructions());
         let owned = |raw: Option<&serde_json::value::RawValue>| raw.map(|raw| raw.get().into());
-        let client = ClientData { info: owned(params.client_info), capabilities: owned(params.capabilities) };
+        let client = ClientData {
+            info: owned(params.get("clientInfo")),
+            capabilities: owned(params.get("capabilities")),
+        };
         let reply = ResultBody::Lifecycle(out.split_off(1)).into();
         (reply, Some(Handshake { revision, client }))
     }

@@ -13,7 +13,8 @@ const NOT_STORED: &str = "the log level could not be stored\ntry again later";
 
 impl Server {
     pub(super) fn set_level(&self, request: Request<'_>) -> Result<Response, Reply> {
-        let raw = request.params.level.ok_or_else(|| ProtocolError::invalid_params("`level` is missing"))?;
+        let raw =
+            request.params.get("level").ok_or_else(|| ProtocolError::invalid_params("`level` is missing"))?;
         let level = parse_level(raw, "level")?;
         // without a session there is nothing to set, but some clients treat an error as a broken server
         let Some(session) = request.context.session() else {

@@ -134,7 +134,7 @@ impl Server {
 
 impl<'a> Request<'a> {
     pub(crate) fn cursor(&self) -> Result<Option<Cow<'a, str>>, ProtocolError> {
-        match self.params.cursor {
+        match self.params.get("cursor") {
             None => Ok(None),
             Some(raw) => decode_string(raw)
                 .map(Some)

@@ -179,8 +179,8 @@ impl<'a> Request<'a> {
         server: &Server,
         call: impl FnOnce() -> CallBinding<'b>,
     ) -> Result<Option<Arc<Retry>>, Reply> {
-        let Params { input_responses, request_state, .. } = self.params;
-        if !self.revision.is_modern() || (input_responses.is_none() && request_state.is_none()) {
+        let is_retry = || ["inputResponses", "requestState"].iter().any(|key| self.params.get(key).is_some());
+        if !self.revision.is_modern() || !is_retry() {
             return Ok(None);
         }
         let retry = self.read_retry(server, &call());

@@ -338,7 +338,7 @@ impl ResultBody {
     fn write_result_type(&self, object: &mut Object<'_>) {
         match self {
             Self::InputRequired { .. } => object.raw_members(br#""resultType":"input_required""#),
-            Self::Other(result) => {
+            Self::Other(result) if result.result_type() != "complete" => {
                 object.str("resultType", result.result_type());
             }
             _ => object.raw_members(br#""resultType":"complete""#),

@@ -176,7 +176,7 @@ fn acknowledgement(id: &str, lists: ListChanges, uris: &[String], task_ids: &[St
 fn parse_notifications(request: &Request<'_>) -> Result<RequestedNotifications, ProtocolError> {
     let raw = request
         .params
-        .notifications
+        .get("notifications")
         .filter(|raw| raw.get().starts_with('{'))
         .ok_or_else(|| ProtocolError::invalid_params("`notifications` is not an object"))?;
     serde_json::from_str(raw.get())

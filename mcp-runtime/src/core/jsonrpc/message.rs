@@ -6,7 +6,7 @@ use std::{borrow::Cow, collections::HashSet, fmt, marker::PhantomData};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{DeserializeSeed, Error as _, MapAccess, Visitor, value::MapAccessDeserializer},
+    de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
@@ -17,31 +17,52 @@ use crate::core::protocol::{
 };
 
 /// A request, a notification, or a response.
-#[derive(Debug, Deserialize, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct JsonRpcMessage<'a> {
-    #[serde(borrow, default, deserialize_with = "deserialize_raw")]
-    jsonrpc: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "deserialize_raw")]
+    jsonrpc: Option<Cow<'a, str>>,
     id: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "deserialize_method")]
     method: Option<Cow<'a, str>>,
-    #[serde(borrow, default, deserialize_with = "deserialize_params")]
     params: Params<'a>,
-    #[serde(borrow, default, deserialize_with = "deserialize_raw")]
     result: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "deserialize_raw")]
     error: Option<&'a RawValue>,
-    /// How many members are none of these.
-    #[serde(skip)]
-    unknown: usize,
     /// All of it.
-    #[serde(skip)]
     text: &'a str,
 }
 
-/// Unlike `Option<Cow<str>>`, does not accept `null`.
-fn deserialize_method<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Option<Cow<'a, str>>, D::Error> {
-    CowStr::deserialize(d).map(|text| Some(text.0))
+/// Reads the members in place: what is read is not moved.
+impl<'de: 'a, 'a> Visitor<'de> for &mut JsonRpcMessage<'a> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let (mut has_params, mut others) = (None, Members::<IgnoredAny>::default());
+        while let Some(CowStr(key)) = map.next_key()? {
+            match &*key {
+                "jsonrpc" => set(&mut self.jsonrpc, map.next_value::<CowStr<'_>>()?.0)?,
+                "id" => set(&mut self.id, map.next_value()?)?,
+                "method" => set(&mut self.method, map.next_value::<CowStr<'_>>()?.0)?,
+                "params" => {
+                    set(&mut has_params, ())?;
+                    map.next_value_seed(&mut self.params)?;
+                }
+                "result" => set(&mut self.result, map.next_value()?)?,
+                "error" => set(&mut self.error, map.next_value()?)?,
+                _ => others.0.push((key, map.next_value()?)),
+            }
+        }
+        others.check_keys()
+    }
+}
+
+/// Sets a member that has not been set before.
+fn set<T, E: serde::de::Error>(member: &mut Option<T>, value: T) -> Result<(), E> {
+    match member.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(E::custom("duplicate key")),
+    }
 }
 
 impl<'a> JsonRpcMessage<'a> {
@@ -65,18 +86,6 @@ impl<'a> JsonRpcMessage<'a> {
 
     pub(crate) fn is_response(&self) -> bool {
         self.method.is_none()
-    }
-
-    /// Whether one of the unknown members of the message or of its params has the name of another. Known ones, and those of
-    /// `_meta`, were compared when they were read.
-    fn has_duplicate_members(&self) -> bool {
-        (self.unknown > 1 || self.params.unknown > 1)
-            && serde_json::from_str::<ObjectMembers<'_>>(self.text).is_ok_and(|members| {
-                let params = members.get("params").map(|params| serde_json::from_str(params.get()));
-                let params: Option<ObjectMembers<'_>> = params.and_then(Result::ok);
-                members.duplicate_key().is_some()
-                    || params.is_some_and(|params| params.duplicate_key().is_some())
-            })
     }
 
     /// The outcome that a response carries: raw JSON of its `result` or its `error`.
@@ -107,14 +116,10 @@ pub(crate) struct MalformedMessage {
 pub(crate) fn parse(text: &[u8]) -> Result<JsonRpcMessage<'_>, MalformedMessage> {
     // one UTF-8 check for the whole text, instead of one for each string
     let Ok(text) = std::str::from_utf8(without_mark(text)) else { return Err(diagnose(None)) };
-    match serde_json::from_str::<Members<JsonRpcMessage<'_>>>(text) {
-        Ok(Members { known: m, unknown }) if is_well_formed(&m) => {
-            let message = JsonRpcMessage { text, unknown, ..m };
-            match message.has_duplicate_members() {
-                true => Err(diagnose(Some(text))),
-                false => Ok(message),
-            }
-        }
+    let mut message = JsonRpcMessage { text, ..JsonRpcMessage::default() };
+    let mut json = serde_json::Deserializer::from_str(text);
+    match json.deserialize_map(&mut message).and_then(|()| json.end()) {
+        Ok(()) if is_well_formed(&message) => Ok(message),
         _ => Err(diagnose(Some(text))),
     }
 }
@@ -125,7 +130,7 @@ fn without_mark(text: &[u8]) -> &[u8] {
 }
 
 fn is_well_formed(m: &JsonRpcMessage<'_>) -> bool {
-    m.jsonrpc.is_some_and(|v| v.get() == "\"2.0\"")
+    m.jsonrpc.as_deref() == Some("2.0")
         && m.id.is_none_or(is_valid_id)
         && match &m.method {
             Some(_) => m.result.is_none() && m.error.is_none(),
@@ -143,11 +148,6 @@ pub(crate) fn decode_string(raw: &RawValue) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Unlike `Option<&RawValue>` alone, distinguishes `null` from an absent member.
-fn deserialize_raw<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Option<&'a RawValue>, D::Error> {
-    <&RawValue>::deserialize(d).map(Some)
-}
-
 /// A member that is optional: null counts as its absence.
 pub(crate) fn null_is_absent<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(
     d: D,
@@ -160,124 +160,87 @@ pub(crate) fn null_is_absent<'de, T: Deserialize<'de> + Default, D: Deserializer
 #[serde(transparent)]
 struct CowStr<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// The union of the members that the methods of the protocol define for `params`, as raw JSON. A member that is null is
-/// absent, but for the one whose null has a meaning.
-#[derive(Debug, Deserialize, Default)]
+/// The `params` of a message: the members that most requests have, and all others, as raw JSON.
+#[derive(Debug, Default)]
 pub(crate) struct Params<'a> {
-    #[serde(borrow, default)]
     pub(crate) name: Option<&'a RawValue>,
-    #[serde(borrow, default)]
     pub(crate) uri: Option<&'a RawValue>,
-    #[serde(borrow, default)]
     pub(crate) arguments: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "_meta")]
     pub(crate) meta: Meta<'a>,
-    #[serde(borrow, default)]
-    pub(crate) cursor: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "ref")]
-    pub(crate) reference: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    pub(crate) argument: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    pub(crate) context: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "requestId")]
-    pub(crate) request_id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    pub(crate) reason: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "protocolVersion")]
-    pub(crate) protocol_version: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    pub(crate) capabilities: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "clientInfo")]
-    pub(crate) client_info: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "inputResponses")]
-    pub(crate) input_responses: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "requestState")]
-    pub(crate) request_state: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    pub(crate) level: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    pub(crate) notifications: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "taskId")]
-    pub(crate) task_id: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "maxAgeMs")]
-    pub(crate) max_age_ms: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "maxEvents")]
-    pub(crate) max_events: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "timeoutMs")]
-    pub(crate) timeout_ms: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "deserialize_raw", rename = "ttlMs")]
-    pub(crate) ttl_ms: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    pub(crate) delivery: Option<&'a RawValue>,
-    /// How many members are none of these.
-    #[serde(skip)]
-    unknown: usize,
+    others: Members<'a>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Params<'a> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let mut params = Self::default();
+        d.deserialize_any(&mut params).map(|()| params)
+    }
+}
+
+impl<'de: 'a, 'a> DeserializeSeed<'de> for &mut Params<'a> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, d: D) -> Result<(), D::Error> {
+        d.deserialize_any(self)
+    }
+}
+
+/// Null is an object without members. An array is refused, which a derived struct would accept, by position.
+impl<'de: 'a, 'a> Visitor<'de> for &mut Params<'a> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut has_meta = None;
+        while let Some(CowStr(key)) = map.next_key()? {
+            match &*key {
+                "name" => set(&mut self.name, map.next_value()?)?,
+                "uri" => set(&mut self.uri, map.next_value()?)?,
+                "arguments" => set(&mut self.arguments, map.next_value()?)?,
+                "_meta" => {
+                    set(&mut has_meta, ())?;
+                    map.next_value_seed(&mut self.meta)?;
+                }
+                _ => self.others.0.push((key, map.next_value()?)),
+            }
+        }
+        for member in [&mut self.name, &mut self.uri, &mut self.arguments] {
+            *member = member.filter(is_not_null);
+        }
+        self.others.check_keys()
+    }
 }
 
 impl<'a> Params<'a> {
+    /// A member that has no field; null counts as its absence.
+    pub(crate) fn get(&self, key: &str) -> Option<&'a RawValue> {
+        self.others.get(key).filter(is_not_null)
+    }
+
+    /// A member that has no field, and whose null has a meaning.
+    pub(crate) fn get_or_null(&self, key: &str) -> Option<&'a RawValue> {
+        self.others.get(key)
+    }
+
     /// The member by which a [method](crate::core::protocol::Method) names what its request is about.
     pub(crate) fn named_by(&self, member: &str) -> Option<&'a RawValue> {
         match member {
             "name" => self.name,
             "uri" => self.uri,
-            "taskId" => self.task_id,
-            _ => None,
+            other => self.get(other),
         }
     }
 }
 
-fn deserialize_params<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Params<'a>, D::Error> {
-    Members::deserialize(d).map(|Members { known, unknown }| Params { unknown, ..known })
-}
-
-/// An object as the struct `T`, which knows some of its members, and the number of the others; null is an object without
-/// members. An array is refused, which a derived struct would accept, by position.
-struct Members<T> {
-    known: T,
-    unknown: usize,
-}
-
-impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for Members<T> {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct MembersVisitor<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for MembersVisitor<T> {
-            type Value = Members<T>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
-                Ok(Members { known: T::default(), unknown: 0 })
-            }
-            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Self::Value, A::Error> {
-                let mut unknown = 0;
-                let members = CountUnknown { members, unknown: &mut unknown };
-                let known = T::deserialize(MapAccessDeserializer::new(members))?;
-                Ok(Members { known, unknown })
-            }
-        }
-        d.deserialize_any(MembersVisitor(PhantomData))
-    }
-}
-
-/// Counts the members that the struct which reads them does not know.
-struct CountUnknown<'c, A> {
-    members: A,
-    unknown: &'c mut usize,
-}
-
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for CountUnknown<'_, A> {
-    type Error = A::Error;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
-        self.members.next_key_seed(seed)
-    }
-
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
-        // a derived struct reads the value of an unknown member as `IgnoredAny`, the only one that has no size
-        *self.unknown += usize::from(size_of::<V::Value>() == 0);
-        self.members.next_value_seed(seed)
-    }
+fn is_not_null(raw: &&RawValue) -> bool {
+    raw.get() != "null"
 }
 
 /// The `_meta` of a request: the members that the protocol reserves, and all others.
@@ -288,48 +251,43 @@ pub(crate) struct Meta<'a> {
     pub(crate) client_info: Option<&'a RawValue>,
     pub(crate) progress_token: Option<&'a RawValue>,
     pub(crate) log_level: Option<&'a RawValue>,
-    others: Vec<(Cow<'a, str>, &'a RawValue)>,
+    others: Members<'a>,
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Meta<'a> {
-    /// Null is a `_meta` without members.
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct MetaVisitor;
-        impl<'de> Visitor<'de> for MetaVisitor {
-            type Value = Meta<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
-                Ok(Meta::default())
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut meta = Meta::default();
-                while let Some(CowStr(key)) = map.next_key()? {
-                    let value = map.next_value()?;
-                    let member = match &*key {
-                        META_PROTOCOL_VERSION => &mut meta.version,
-                        META_CLIENT_CAPABILITIES => &mut meta.capabilities,
-                        META_CLIENT_INFO => &mut meta.client_info,
-                        META_PROGRESS_TOKEN => &mut meta.progress_token,
-                        META_LOG_LEVEL => &mut meta.log_level,
-                        _ => {
-                            meta.others.push((key, value));
-                            continue;
-                        }
-                    };
-                    if member.replace(value).is_some() {
-                        return Err(A::Error::custom("duplicate key"));
-                    }
-                }
-                if duplicate_key(&meta.others).is_some() {
-                    return Err(A::Error::custom("duplicate key"));
-                }
-                meta.drop_nulls();
-                Ok(meta)
+impl<'de: 'a, 'a> DeserializeSeed<'de> for &mut Meta<'a> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, d: D) -> Result<(), D::Error> {
+        d.deserialize_any(self)
+    }
+}
+
+/// Null is a `_meta` without members.
+impl<'de: 'a, 'a> Visitor<'de> for &mut Meta<'a> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(CowStr(key)) = map.next_key()? {
+            let value = map.next_value()?;
+            match &*key {
+                META_PROTOCOL_VERSION => set(&mut self.version, value)?,
+                META_CLIENT_CAPABILITIES => set(&mut self.capabilities, value)?,
+                META_CLIENT_INFO => set(&mut self.client_info, value)?,
+                META_PROGRESS_TOKEN => set(&mut self.progress_token, value)?,
+                META_LOG_LEVEL => set(&mut self.log_level, value)?,
+                _ => self.others.0.push((key, value)),
             }
         }
-        d.deserialize_any(MetaVisitor)
+        self.drop_nulls();
+        self.others.check_keys()
     }
 }
 
@@ -338,15 +296,13 @@ impl<'a> Meta<'a> {
     fn drop_nulls(&mut self) {
         let Self { version, capabilities, client_info, progress_token, log_level, .. } = self;
         for member in [version, capabilities, client_info, progress_token, log_level] {
-            if member.is_some_and(|raw| raw.get() == "null") {
-                *member = None;
-            }
+            *member = member.filter(is_not_null);
         }
     }
 
     /// A member that the protocol does not reserve.
     pub(crate) fn other(&self, key: &str) -> Option<&'a RawValue> {
-        self.others.iter().find(|(known, _)| known == key).map(|(_, value)| *value)
+        self.others.get(key)
     }
 
     /// All members as one JSON object; `None` if it has none.
@@ -365,7 +321,7 @@ impl<'a> Meta<'a> {
                 object.raw(key, value.get());
             }
         }
-        for (key, value) in &self.others {
+        for (key, value) in &self.others.0 {
             object.escaped_key(key).extend_from_slice(value.get().as_bytes());
         }
         object.end();
@@ -421,52 +377,60 @@ pub(crate) fn parse_batch(text: &[u8]) -> Option<Vec<&RawValue>> {
     serde_json::from_str(text).ok()
 }
 
-/// The members of an object in order, duplicate keys included.
-struct ObjectMembers<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+/// Members of an object in order, duplicate keys included.
+#[derive(Debug)]
+pub(crate) struct Members<'a, V = &'a RawValue>(pub(crate) Vec<(Cow<'a, str>, V)>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for ObjectMembers<'a> {
+impl<V> Default for Members<'_, V> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de: 'a, 'a, V: Deserialize<'de>> Deserialize<'de> for Members<'a, V> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct MembersVisitor;
-        impl<'de> Visitor<'de> for MembersVisitor {
-            type Value = ObjectMembers<'de>;
+        struct MembersVisitor<V>(PhantomData<V>);
+        impl<'de, V: Deserialize<'de>> Visitor<'de> for MembersVisitor<V> {
+            type Value = Members<'de, V>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
-                while let Some(key) = map.next_key::<&RawValue>()? {
-                    let key = decode_string(key).ok_or_else(|| A::Error::custom("a key is not a string"))?;
+                while let Some(CowStr(key)) = map.next_key()? {
                     members.push((key, map.next_value()?));
                 }
-                Ok(ObjectMembers(members))
+                Ok(Members(members))
             }
         }
-        d.deserialize_map(MembersVisitor)
+        d.deserialize_map(MembersVisitor(PhantomData))
     }
 }
 
-impl ObjectMembers<'_> {
-    fn get(&self, key: &str) -> Option<&RawValue> {
+impl<V: Copy> Members<'_, V> {
+    fn get(&self, key: &str) -> Option<V> {
         self.0.iter().find(|(k, _)| k == key).map(|(_, v)| *v)
     }
-
-    fn duplicate_key(&self) -> Option<&str> {
-        duplicate_key(&self.0)
-    }
 }
 
-/// A key that has been there before.
-fn duplicate_key<'m>(members: &'m [(Cow<'_, str>, &RawValue)]) -> Option<&'m str> {
-    let keys = || members.iter().map(|(key, _)| &**key);
-    if members.len() <= 8 {
-        return keys()
-            .enumerate()
-            .find(|(before, key)| keys().take(*before).any(|k| k == *key))
-            .map(|(_, key)| key);
+impl<V> Members<'_, V> {
+    /// A key that has been there before.
+    pub(crate) fn duplicate_key(&self) -> Option<&str> {
+        let keys = || self.0.iter().map(|(key, _)| &**key);
+        if self.0.len() <= 8 {
+            return keys()
+                .enumerate()
+                .find(|(before, key)| keys().take(*before).any(|k| k == *key))
+                .map(|(_, key)| key);
+        }
+        // a set, not a scan: the number of members is bounded only by the size of the message
+        let mut seen = HashSet::with_capacity(self.0.len());
+        keys().find(|key| !seen.insert(*key))
     }
-    // a set, not a scan: the number of members is bounded only by the size of the message
-    let mut seen = HashSet::with_capacity(members.len());
-    keys().find(|key| !seen.insert(*key))
+
+    fn check_keys<E: serde::de::Error>(&self) -> Result<(), E> {
+        self.duplicate_key().map_or(Ok(()), |_| Err(E::custom("duplicate key")))
+    }
 }
 
 /// Finds out why a text is not a valid message.
@@ -485,7 +449,7 @@ fn diagnose(text: Option<&str>) -> MalformedMessage {
             format!("parse error: not JSON at line {} column {}", e.line(), e.column()),
         ));
     }
-    let Ok(members) = serde_json::from_str::<ObjectMembers<'_>>(text) else {
+    let Ok(members) = serde_json::from_str::<Members<'_>>(text) else {
         return without_id(ProtocolError::invalid_request("a message must be a JSON object"));
     };
     let id = members.get("id").filter(|id| is_valid_id(id)).map(|id| id.get().to_owned());
@@ -515,7 +479,7 @@ fn diagnose(text: Option<&str>) -> MalformedMessage {
     }
     let expects_response = id.is_some();
     if let Some(params) = members.get("params").filter(|params| params.get() != "null") {
-        match serde_json::from_str::<ObjectMembers<'_>>(params.get()) {
+        match serde_json::from_str::<Members<'_>>(params.get()) {
             Err(_) => {
                 let error = ProtocolError::invalid_params("`params` is not an object");
                 return MalformedMessage { id, long_id: None, error, expects_response };
@@ -525,7 +489,7 @@ fn diagnose(text: Option<&str>) -> MalformedMessage {
                     return invalid(format!("`{key}` is duplicated in `params`"));
                 }
                 let meta = params.get("_meta").filter(|meta| meta.get() != "null");
-                let meta = meta.map(|meta| serde_json::from_str::<ObjectMembers<'_>>(meta.get()));
+                let meta = meta.map(|meta| serde_json::from_str::<Members<'_>>(meta.get()));
                 if meta.is_some_and(|meta| meta.as_ref().map_or(true, |m| m.duplicate_key().is_some())) {
                     let error = ProtocolError::invalid_params("`_meta` must be an object with unique keys");
                     return MalformedMessage { id, long_id: None, error, expects_response };

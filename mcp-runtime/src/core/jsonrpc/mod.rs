@@ -7,7 +7,7 @@ mod writer;
 pub use error::ProtocolError;
 pub(crate) use error::write_error_response;
 pub(crate) use message::{
-    JsonRpcMessage, MAX_ID_BYTES, MalformedMessage, Meta, Params, RequestId, decode_string, is_valid_id,
-    null_is_absent, parse, parse_batch,
+    JsonRpcMessage, MAX_ID_BYTES, MalformedMessage, Members, Meta, Params, RequestId, decode_string,
+    is_valid_id, null_is_absent, parse, parse_batch,
 };
 pub(crate) use writer::{Object, notification, replace_line_breaks, request, write_array, write_string};

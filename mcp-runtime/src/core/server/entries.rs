@@ -2,7 +2,7 @@
 //! named in logs in one way, and get into a registry in one way: transforms change them, and their names are unique. The
 //! other parts of a kind are in its own module. Resources are not among these: they are found by URI and by template.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Assembly, List, PageCache,
@@ -61,13 +61,14 @@ pub(crate) trait Entry {
 /// The items of one kind, in the order in which they were added.
 pub(crate) struct Entries<E> {
     all: Vec<Arc<E>>,
-    index: HashMap<String, usize>,
+    // of so few names a tree costs less than the hash of one
+    index: BTreeMap<String, usize>,
     pages: PageCache,
 }
 
 impl<E> Default for Entries<E> {
     fn default() -> Self {
-        Self { all: Vec::new(), index: HashMap::new(), pages: PageCache::default() }
+        Self { all: Vec::new(), index: BTreeMap::new(), pages: PageCache::default() }
     }
 }
 

@@ -33,9 +33,9 @@ fn fuzz(data: &[u8]) {
         ("name", params.name),
         ("uri", params.uri),
         ("arguments", params.arguments),
-        ("cursor", params.cursor),
-        ("requestState", params.request_state),
-        ("taskId", params.task_id),
+        ("cursor", params.get("cursor")),
+        ("requestState", params.get("requestState")),
+        ("taskId", params.get("taskId")),
     ];
     for (key, raw) in read {
         let raw = raw.and_then(|raw| parsed(raw.get()));

@@ -92,7 +92,7 @@ fn key_of(caller: &Principal, url: &Url, name: &str, arguments: &str) -> Webhook
 }
 
 fn wire_delivery(request: &Request<'_>) -> Result<WireDelivery, ProtocolError> {
-    let raw = request.params.delivery.map_or("null", |raw| raw.get());
+    let raw = request.params.get("delivery").map_or("null", |raw| raw.get());
     serde_json::from_str(raw)
         .map_err(|_| invalid("`delivery` is not an object with `mode`, `url` and `secret`"))
 }
@@ -125,9 +125,9 @@ impl Webhooks {
         let Some(secret) = delivery.secret.as_deref().and_then(Secret::parse) else {
             return Err(invalid("`delivery.secret` is not `whsec_` and base64 of 24 to 64 bytes").into());
         };
-        let lifetime = match integer(request.params.ttl_ms, "ttlMs")? {
+        let lifetime = match integer(request.params.get_or_null("ttlMs"), "ttlMs")? {
             Some(lifetime) => AskedLifetime::Of(Duration::from_millis(lifetime)),
-            None if request.params.ttl_ms.is_some() => AskedLifetime::Unlimited,
+            None if request.params.get_or_null("ttlMs").is_some() => AskedLifetime::Unlimited,
             None => AskedLifetime::OfServer,
         };
         let subscribe = Subscribe { webhooks: self, caller, lifetime, url, secret };

@@ -14,7 +14,6 @@ use crate::{
         connection::ItemKind,
         dispatch::{CapabilityStream, ObservedItem, Reply, Request, Response},
         item::{BuildError, ItemDescriptor},
-        jsonrpc::ProtocolError,
         protocol::EVENTS_EXTENSION,
         server::{
             AnnotatedItem, Annotation, Assembly, Capability, Declared, Entries, Entry as _, RegisteredItem,
@@ -84,11 +83,7 @@ impl Events {
         mode: Delivery,
     ) -> Result<(&Arc<EventEntry>, &'a str), Reply> {
         let name = request.name()?;
-        let arguments = match request.params.arguments.map(|raw| raw.get()) {
-            None => "{}",
-            Some(object) if object.starts_with('{') => object,
-            Some(_) => return Err(ProtocolError::invalid_params("`arguments` is not an object").into()),
-        };
+        let arguments = request.arguments()?;
         let access = request.access();
         let entry = self
             .catalog

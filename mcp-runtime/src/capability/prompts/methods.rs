@@ -39,7 +39,7 @@ impl Prompts {
     /// Answers `prompts/get`.
     pub(super) fn get(&self, server: &Server, request: Request<'_>) -> Result<Response, Reply> {
         let name = request.name()?;
-        let arguments = request.params.arguments.map_or("{}", |raw| raw.get());
+        let arguments = request.arguments()?;
         if has_too_many_values(arguments) {
             return Err(ProtocolError::invalid_params("too many values in `arguments`").into());
         }
@@ -179,7 +179,9 @@ fn parse_arguments(json: &str) -> Result<TextArguments<'_>, ProtocolError> {
         _ => {
             let errors: Vec<String> = duplicate_keys(json).iter().map(ToString::to_string).collect();
             Err(ProtocolError::invalid_params(match errors.as_slice() {
-                [] => "`arguments` is not an object".to_owned(),
+                [] => {
+                    "`arguments` cannot be read: a text in it has an escape that no character has".to_owned()
+                }
                 errors => format!("invalid arguments: {}", errors.join("; ")),
             }))
         }

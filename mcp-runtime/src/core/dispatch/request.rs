@@ -92,6 +92,16 @@ impl<'a> Request<'a> {
         required_text(self.params.uri, "uri")
     }
 
+    /// The parameter `arguments`, raw JSON of an object; one without members if it is absent.
+    pub(crate) fn arguments(&self) -> Result<&'a str, ProtocolError> {
+        let arguments = self.params.arguments.map_or("{}", RawValue::get);
+        if arguments.starts_with('{') {
+            Ok(arguments)
+        } else {
+            Err(ProtocolError::invalid_params("`arguments` is not an object"))
+        }
+    }
+
     /// The context of this request, for an item with that state.
     pub(crate) fn make_context(
         &self,

@@ -17,7 +17,6 @@ use crate::core::{
     invoke::{self, ClientError, Ended, Invocation},
     item::{ItemFunction, ItemSpec},
     item_output::{ItemOutput, wrong_kind},
-    jsonrpc::ProtocolError,
     protocol::Revision,
     reason::Reason,
     server::{Entry as _, Registry, Server},
@@ -38,11 +37,7 @@ pub(super) struct CallTool<'a> {
 impl Server {
     pub(super) fn call_tool(&self, request: Request<'_>, registry: &Registry) -> Result<Response, Reply> {
         let name = request.name()?;
-        let arguments = match request.params.arguments.map(|raw| raw.get()) {
-            None => "{}",
-            Some(object) if object.starts_with('{') => object,
-            Some(_) => return Err(ProtocolError::invalid_params("`arguments` is not an object").into()),
-        };
+        let arguments = request.arguments()?;
         let entry = registry.tools.find_for(self, &request, &name)?;
         if !entry.header_params.is_empty()
             && request.revision.is_modern()

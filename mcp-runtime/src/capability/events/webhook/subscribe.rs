@@ -138,10 +138,7 @@ impl Webhooks {
     pub(super) fn unsubscribe(self: Arc<Self>, request: Request<'_>) -> Result<Response, Reply> {
         let Some(caller) = &request.context.caller else { return Err(needs_caller()) };
         let name = request.name()?;
-        let arguments = match request.params.arguments.map(|raw| raw.get()) {
-            None => "{}",
-            Some(arguments) => arguments,
-        };
+        let arguments = request.arguments()?;
         let url = self.endpoint(&wire_delivery(&request)?)?;
         let key = key_of(caller, &url, &name, arguments);
         Ok(Response::Pending(PendingReply::without_call(async move {

@@ -144,14 +144,15 @@ async fn credentials_in_the_url_of_the_host_are_not_for_another_origin() {
 }
 
 #[tokio::test]
-async fn a_card_of_another_origin_is_not_requested_unless_asked() {
+async fn a_card_of_another_origin_is_not_requested_unless_asked_also_if_the_catalog_is_at_its_other_path() {
     within(async {
         let server = HttpServer::start(builder()).await;
         let endpoint = format!("http://{}/mcp", server.address);
         let (elsewhere, asked) = site(404, move |path| (path == "/card").then(|| card(&endpoint))).await;
         let url = format!("{elsewhere}/card");
         let (host, _) =
-            site(404, move |path| (path == CATALOG).then(|| catalog(&json!([entry(&url)])))).await;
+            site(404, move |path| (path == "/.well-known/ard.json").then(|| catalog(&json!([entry(&url)]))))
+                .await;
         let refused = reason(Client::connect(&host).await);
         assert!(refused.contains(&elsewhere) && refused.contains("the server card"), "{refused}");
         assert!(asked.all().is_empty());
@@ -179,23 +180,6 @@ async fn a_catalog_leads_to_no_address_that_its_host_may_not_name() {
             let refused = reason(Client::builder().follow_origins().connect(&host).await);
             assert!(refused.contains("cannot be used"), "{endpoint}: {refused}");
         }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn the_catalog_may_be_at_its_other_path() {
-    within(async {
-        let server = HttpServer::start(builder()).await;
-        let endpoint = format!("http://{}/mcp", server.address);
-        let (host, _) = site(404, move |path| match path {
-            "/.well-known/ard.json" => Some(catalog(&json!([entry("/card.json")]))),
-            "/card.json" => Some(card(&endpoint)),
-            _ => None,
-        })
-        .await;
-        let client = Client::builder().follow_origins().connect(&host).await.expect("a client");
-        client.ping().await.expect("an answer");
     })
     .await;
 }

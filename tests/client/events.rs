@@ -20,36 +20,34 @@ use tokio::sync::mpsc;
 use super::{played, until, within};
 
 /// A server over byte streams: what it was asked for, and what it is to say.
-pub(super) struct Peer {
+struct Peer {
     requests: mpsc::UnboundedReceiver<Value>,
     messages: mpsc::UnboundedSender<Value>,
 }
 
 impl Peer {
     /// The next request with this method; notifications count, too.
-    pub(super) async fn next(&mut self, method: &str) -> Value {
-        within(self.next_ever(method)).await
-    }
-
-    /// The same, however long it takes.
-    pub(super) async fn next_ever(&mut self, method: &str) -> Value {
-        loop {
-            let request = self.requests.recv().await.expect("the client goes on");
-            if request["method"] == method {
-                return request;
+    async fn next(&mut self, method: &str) -> Value {
+        let asked = async {
+            loop {
+                let request = self.requests.recv().await.expect("the client goes on");
+                if request["method"] == method {
+                    return request;
+                }
             }
-        }
+        };
+        within(asked).await
     }
 
     fn send(&self, message: Value) {
         self.messages.send(message).expect("the client reads");
     }
 
-    pub(super) fn reply(&self, request: &Value, result: &Value) {
+    fn reply(&self, request: &Value, result: &Value) {
         self.send(response(request, result.clone()));
     }
 
-    pub(super) fn refuse(&self, request: &Value, code: i64) {
+    fn refuse(&self, request: &Value, code: i64) {
         self.send(refusal(request, code));
     }
 
@@ -64,7 +62,7 @@ impl Peer {
     }
 }
 
-pub(super) fn occurrence(id: &str) -> Value {
+fn occurrence(id: &str) -> Value {
     json!({ "eventId": id, "name": "note.added", "timestamp": "2026-11-23T12:00:00Z", "data": { "note": id } })
 }
 
@@ -74,7 +72,7 @@ fn with_cursor(mut occurrence: Value, cursor: &str) -> Value {
 }
 
 /// A client of a server that lists one event with these ways of delivery; other requests are for the test.
-pub(super) async fn connected(delivery: &[&str]) -> (Client, Peer) {
+async fn connected(delivery: &[&str]) -> (Client, Peer) {
     let (asked, requests) = mpsc::unbounded_channel();
     let delivery = json!(delivery);
     let capabilities = json!({ "events": { "listChanged": true } });
@@ -363,29 +361,6 @@ struct Note {
 #[mcp_runtime::mcp_event(name = "note.added")]
 fn note_added(#[mcp(payload)] note: &Note, word: String) -> bool {
     note.text.contains(&word)
-}
-
-#[tokio::test]
-async fn events_of_a_server_of_this_crate_come_over_every_transport() {
-    for way in super::Transport::ALL {
-        let builder = mcp_runtime::server!().add(mcp_runtime::event::of::<note_added>());
-        let server = builder.build().expect("a server");
-        let connected = super::connect(&server, way, Client::builder()).await.expect("a client");
-        let seen = Log::default();
-        let log = seen.clone();
-        let subscribing = connected
-            .client
-            .on_event("note.added", json!({ "word": "tea" }), move |event| log.push(&event.id));
-        let _subscription = within(subscribing.into_future()).await.expect("a subscription");
-        let handle = server.handle();
-        for (id, text) in [("1", "green tea"), ("2", "coffee"), ("3", "black tea")] {
-            handle.emit::<note_added>(&Note { text: text.to_owned() }).id(id).await.expect("it is emitted");
-        }
-        seen.is(&["1", "3"]).await;
-        let refused =
-            within(connected.client.on_event("note.added", json!({ "word": 7 }), |_| {}).into_future()).await;
-        assert_eq!(refused.expect_err("a text is required").code(), Some(-32602), "{way:?}");
-    }
 }
 
 /// What a subscriber sees of a note.

@@ -106,24 +106,8 @@ fn assert_too_large<T: std::fmt::Debug>(result: &Result<T, Error>, expected: &st
 }
 
 #[tokio::test]
-async fn connecting_ends_when_the_server_never_answers_the_initialized_notification() {
-    let url = over_http(|_, message| match legacy_handshake(&message) {
-        Some(_) if message["method"] == "notifications/initialized" => silent(),
-        Some(response) => ready(response),
-        None => silent(),
-    })
-    .await;
-    let failed = within(Client::builder().request_timeout(SHORT).connect(&url)).await;
-    assert_timed_out(&failed, "request_timeout");
-    let failed = within(Client::builder().limits(|limits| limits.connect_timeout(SHORT)).connect(&url)).await;
-    assert_timed_out(&failed, "connect_timeout");
-    let failed = within(Client::builder().timeout(SHORT).connect(&url)).await;
-    assert_timed_out(&failed, "timeout");
-}
-
-#[tokio::test]
 async fn connecting_ends_at_every_step_that_a_server_does_not_answer() {
-    for stuck in ["server/discover", "initialize"] {
+    for stuck in ["server/discover", "initialize", "notifications/initialized"] {
         let url = over_http(move |_, message| match legacy_handshake(&message) {
             Some(response) if message["method"] != stuck => ready(response),
             _ => silent(),
@@ -131,6 +115,12 @@ async fn connecting_ends_at_every_step_that_a_server_does_not_answer() {
         .await;
         let builder = Client::builder().limits(|limits| limits.connect_timeout(SHORT));
         assert_timed_out(&within(builder.connect(&url)).await, "connect_timeout");
+        if stuck == "notifications/initialized" {
+            let failed = within(Client::builder().request_timeout(SHORT).connect(&url)).await;
+            assert_timed_out(&failed, "request_timeout");
+            let failed = within(Client::builder().timeout(SHORT).connect(&url)).await;
+            assert_timed_out(&failed, "timeout");
+        }
     }
     // over byte streams, and with headers that arrive while the body does not
     let (streams, _peer) = Peer::new(1 << 10);
@@ -419,50 +409,6 @@ async fn the_time_of_a_call_is_that_of_its_task_too_which_is_cancelled_then() {
         assert_eq!(start.elapsed().as_secs(), 60);
         until(|| cancelled.load(Ordering::SeqCst) == 3).await;
     }
-}
-
-#[tokio::test]
-async fn the_time_of_a_call_is_that_of_its_task_over_http_too() {
-    let cancelled = Arc::new(AtomicUsize::new(0));
-    let counted = cancelled.clone();
-    let url = over_http(move |_, message| {
-        let method = message["method"].as_str().unwrap_or_default();
-        counted.fetch_add(usize::from(method == "tasks/cancel"), Ordering::SeqCst);
-        match (method, endless_task(method, false)) {
-            ("server/discover", _) => ready(reply(&message, &discovered(capabilities()))),
-            (_, Act::Result(result)) => ready(reply(&message, &result)),
-            _ => silent(),
-        }
-    })
-    .await;
-    let client = within(Client::connect(url)).await.unwrap();
-    let call = client.call("t", json!({})).timeout(SHORT);
-    assert_timed_out(&within(call.into_future()).await, "timeout");
-    until(|| cancelled.load(Ordering::SeqCst) == 1).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn progress_without_an_end_does_not_prolong_the_whole_call() {
-    let (sender, mut token) = mpsc::unbounded_channel();
-    let (client, out) = over_streams(Revision::V2026_07_28, Client::builder(), move |_, message| {
-        drop(sender.send(message["params"]["_meta"]["progressToken"].clone()));
-        Act::Silence
-    })
-    .await;
-    tokio::spawn(async move {
-        let token = token.recv().await.unwrap();
-        for step in 0.. {
-            sleep(SECOND).await;
-            let params = json!({ "progressToken": token, "progress": step });
-            if out.send(notification("notifications/progress", params)).is_err() {
-                return;
-            }
-        }
-    });
-    let start = Instant::now();
-    let call = client.call("t", json!({})).request_timeout(3 * SECOND).timeout(60 * SECOND);
-    assert_timed_out(&call.progress_extends_timeout().await, "timeout");
-    assert_eq!(start.elapsed().as_secs(), 60);
 }
 
 #[tokio::test]

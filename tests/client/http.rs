@@ -17,8 +17,9 @@ use futures_util::StreamExt as _;
 use mcp_runtime::{
     Revision,
     client::{Client, ElicitAnswer, Error},
+    prelude::*,
 };
-use mcp_tests::support::{HttpServer, discovered, initialized, refusal, response};
+use mcp_tests::support::{Gate, HttpServer, discovered, initialized, refusal, response};
 use serde_json::{Value, json};
 
 use super::{
@@ -166,30 +167,6 @@ async fn a_session_that_was_lost_is_replaced_once() {
     assert_eq!(log.of("initialize").len(), 3);
     within(client.close()).await;
     assert!(log.all().iter().any(|seen| seen.method == Method::DELETE), "the session is ended");
-}
-
-#[tokio::test]
-async fn a_server_that_was_restarted_needs_one_handshake_more() {
-    let server = HttpServer::start(builder()).await;
-    let address = server.address;
-    let client = Client::builder().revision(Revision::V2025_06_18);
-    let client = within(client.connect(format!("http://{address}/mcp"))).await.unwrap();
-    client.call("echo", json!({ "message": "a" })).await.unwrap();
-    let mut server = server;
-    server.stop();
-    server.stopped().await;
-    let listener = within(async {
-        loop {
-            if let Ok(listener) = tokio::net::TcpListener::bind(address).await {
-                return listener;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await;
-    tokio::spawn(builder().build().unwrap().serve_http_until(listener, std::future::pending()));
-    let result = within(client.call("echo", json!({ "message": "b" })).into_future()).await.unwrap();
-    assert_eq!(result.text(), "b");
 }
 
 /// A process that ends leaves its port to others.
@@ -511,56 +488,42 @@ async fn refusals_have_errors_of_their_own() {
         assert!(check(&error), "{status}: {error:?}");
         assert!(!format!("{error} {error:?} {client:?}").contains("top-secret"));
     }
-}
-
-#[tokio::test]
-async fn replies_above_the_limit_are_refused_with_or_without_a_length() {
-    for is_stream in [false, true] {
-        let (url, _) = serve(move |seen| {
-            modern(seen, || {
-                let text = text_result(&"x".repeat(200_000));
-                let reply = response(&seen.message, text);
-                if is_stream {
-                    return event_stream(format!("data: {reply}\n\n"));
-                }
-                json_response(200, &[], &reply)
-            })
-        })
-        .await;
-        let client = within(Client::builder().max_message(50_000).connect(url)).await.unwrap();
-        let error = client.call("t", json!({})).await.unwrap_err();
-        assert!(matches!(error, Error::TooLarge { limit: 50_000, .. }), "{error:?}");
-    }
-}
-
-#[tokio::test]
-async fn what_is_neither_a_result_nor_an_error_is_reported() {
-    for body in ["", "null", "[]", "{\"jsonrpc\":\"2.0\"}", "not json", &"[".repeat(10_000)] {
-        let text = body.to_owned();
-        let (url, _) = serve(move |seen| {
-            modern(seen, || respond(200, &[("content-type", "application/json")], text.clone()))
-        })
-        .await;
-        let client = within(Client::connect(url)).await.unwrap();
-        let error = within(client.call("t", json!({})).into_future()).await.unwrap_err();
-        assert!(matches!(error, Error::Invalid { .. }), "{body}: {error:?}");
-    }
     let refused = Client::connect("http://127.0.0.1:1/mcp").await.unwrap_err();
     assert!(matches!(refused, Error::NotConnected { .. }), "{refused:?}");
     assert!(matches!(Client::connect("http://").await, Err(Error::Invalid { .. })));
 }
 
+/// Waits until it is dropped
+#[mcp_tool]
+async fn linger(gate: &Gate) -> &'static str {
+    gate.pass().await
+}
+
 #[tokio::test]
-async fn a_dropped_call_is_cancelled_in_the_way_of_its_revision() {
-    let server = HttpServer::start(builder()).await;
-    for (calls, revision) in
-        [Revision::V2025_03_26, Revision::V2025_11_25, Revision::V2026_07_28].iter().enumerate()
-    {
-        let client = Client::builder().revision(*revision);
+async fn dropped_calls_are_cancelled_in_the_way_of_their_revision_and_leave_no_task_here() {
+    const AT_ONCE: usize = 25;
+    for revision in [Revision::V2025_03_26, Revision::V2025_11_25, Revision::V2026_07_28] {
+        let gate = Gate::default();
+        let server = HttpServer::start(mcp_runtime::server!().tool::<linger>().state(gate.clone())).await;
+        let client = Client::builder().revision(revision);
         let client = within(client.connect(format!("http://{}/mcp", server.address))).await.unwrap();
-        let call = client.call("hold", json!({})).timeout(Duration::from_millis(100));
-        assert!(matches!(call.await, Err(Error::Timeout { .. })));
-        until(|| super::HELD.load(Ordering::SeqCst) == calls + 1).await;
+        client.ping().await.unwrap();
+        let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+        let before = tasks();
+        for batch in 1..=4 {
+            let calls: Vec<_> =
+                (0..AT_ONCE).map(|_| tokio::spawn(client.call("linger", json!({})).into_future())).collect();
+            gate.until_entered(batch * AT_ONCE).await;
+            for call in calls {
+                call.abort();
+                assert!(call.await.unwrap_err().is_cancelled());
+            }
+            gate.until_ended(batch * AT_ONCE, 0).await;
+        }
+        // those of both ends of connections that are kept for the next request, of which eight are for cancellations: a hundred
+        // calls were dropped
+        until(|| tasks() <= before + 2 * (8 + 2)).await;
+        assert!(client.ping().await.is_ok());
     }
 }
 
@@ -653,17 +616,14 @@ async fn a_server_over_http_sse_is_used_and_its_session_is_replaced() {
     assert!(client.ping().await.is_ok());
     server.stop();
     server.stopped().await;
-    until_closed(&client).await;
-    let listener = within(async {
-        loop {
-            if let Ok(listener) = tokio::net::TcpListener::bind(address).await {
-                return listener;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
+    // until the client has seen the end of its connection
+    within(async {
+        while client.ping().await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     })
     .await;
-    tokio::spawn(with_sse().build().unwrap().serve_http_until(listener, std::future::pending()));
+    let _server = HttpServer::at(address, &with_sse().build().unwrap()).await;
     let result = within(client.call("echo", json!({ "message": "again" })).into_future()).await.unwrap();
     assert_eq!(result.text(), "again");
 
@@ -717,16 +677,6 @@ async fn posts_over_http_sse_have_the_header_of_the_revision() {
         assert_eq!(of("notifications/initialized").as_deref(), header, "{version}");
         assert_eq!(of("tools/call").as_deref(), header, "{version}");
     }
-}
-
-/// Waits until the client has seen the end of its connection.
-async fn until_closed(client: &Client) {
-    within(async {
-        while client.ping().await.is_ok() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
 }
 
 #[tokio::test]

@@ -18,16 +18,12 @@ mod rules;
 mod server_config;
 mod site;
 mod skills;
-mod soak;
 mod tls;
 mod tls_listener;
 mod typed;
 mod using;
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::{Arc, Mutex};
 
 use mcp_runtime::{
     Revision, Server, ServerBuilder,
@@ -77,22 +73,6 @@ async fn steps(ctx: &Context) -> &'static str {
     "worked"
 }
 
-/// How many calls of `hold` were dropped.
-static HELD: AtomicUsize = AtomicUsize::new(0);
-
-/// Waits until it is cancelled
-#[mcp_tool]
-async fn hold() -> String {
-    struct Dropped;
-    impl Drop for Dropped {
-        fn drop(&mut self) {
-            HELD.fetch_add(1, Ordering::SeqCst);
-        }
-    }
-    let _dropped = Dropped;
-    std::future::pending().await
-}
-
 /// A note
 #[mcp_resource(uri = "note://one", mime = "text/markdown")]
 fn note() -> &'static str {
@@ -122,7 +102,6 @@ fn builder() -> ServerBuilder {
         .tool::<fails>()
         .tool::<mirror>()
         .tool::<steps>()
-        .tool::<hold>()
         .resource::<note>()
         .resource::<picture>()
         .prompt::<greet>()

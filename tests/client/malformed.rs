@@ -82,6 +82,15 @@ fn with_id(text: &[u8], message: &Value) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_malformed_response_fails_its_call_at_once() {
+    // over streams they may belong to anything
+    let deep = "[".repeat(10_000);
+    for text in ["", "null", "[]", "{\"jsonrpc\":\"2.0\"}", "not json", deep.as_str()] {
+        let body = text.as_bytes().to_vec();
+        let url = over_http(move |_| Raw::Whole("application/json", body.clone())).await;
+        let client = within(Client::connect(url)).await.unwrap();
+        let error = within(client.call("t", json!({})).into_future()).await.unwrap_err();
+        assert!(matches!(error, Error::Invalid { .. }), "{text}: {error:?}");
+    }
     for text in MALFORMED {
         let shown = String::from_utf8_lossy(text);
         let client = over_streams(Client::builder(), move |_, message| with_id(text, message)).await;
@@ -420,7 +429,7 @@ async fn a_page_in_place_of_a_reply_is_named_with_its_type_and_beginning() {
 }
 
 #[tokio::test]
-async fn compressed_replies_are_read_within_the_limits_of_what_they_become() {
+async fn replies_are_read_within_the_limits_of_what_they_become_once_they_are_decompressed() {
     use std::io::Write as _;
 
     let gzip = |text: &[u8]| {
@@ -434,18 +443,19 @@ async fn compressed_replies_are_read_within_the_limits_of_what_they_become() {
         let arguments = &message["params"]["arguments"];
         let text = "x".repeat(usize::try_from(arguments["size"].as_u64().unwrap_or(1)).unwrap());
         let result = json!({ "resultType": "complete", "content": [{ "type": "text", "text": text }] });
-        let is_stream = arguments["stream"] == true;
+        let (is_stream, is_plain) = (arguments["stream"] == true, arguments["plain"] == true);
         let text = match message["method"].as_str() {
             Some("server/discover") => bytes_of(&response(message, discovered(capabilities()))),
             _ if is_stream => format!("data: {}\n\n", response(message, result)).into_bytes(),
             _ => bytes_of(&response(message, result)),
         };
-        let mut body = gzip(&text);
+        let mut body = if is_plain { text } else { gzip(&text) };
         if arguments["cut"] == true {
             body.truncate(body.len() / 2);
         }
         let kind = if is_stream { "text/event-stream" } else { "application/json" };
-        respond(200, &[("content-type", kind), ("content-encoding", "gzip")], body)
+        let headers = [("content-type", kind), ("content-encoding", "gzip")];
+        respond(200, if is_plain { &headers[..1] } else { &headers }, body)
     })
     .await;
     let client =
@@ -453,13 +463,14 @@ async fn compressed_replies_are_read_within_the_limits_of_what_they_become() {
             .await
             .unwrap();
     for stream in [false, true] {
-        let call = |size: usize, cut: bool| {
-            within(client.call("t", json!({ "size": size, "stream": stream, "cut": cut })).into_future())
-        };
+        let send = |arguments: Value| within(client.call("t", arguments).into_future());
+        let call = |size: usize, cut: bool| send(json!({ "size": size, "stream": stream, "cut": cut }));
         assert_eq!(call(1_000_000, false).await.unwrap().text().len(), 1_000_000);
         // 20 KB that become 20 MB
         let bomb = call(20_000_000, false).await.unwrap_err();
         assert!(matches!(bomb, Error::TooLarge { limit: 5_000_000, .. }), "{bomb:?}");
+        let large = send(json!({ "size": 6_000_000, "stream": stream, "plain": true })).await.unwrap_err();
+        assert!(matches!(large, Error::TooLarge { limit: 5_000_000, .. }), "{large:?}");
         let cut = call(1_000_000, true).await.unwrap_err();
         assert!(matches!(cut, Error::NotConnected { .. }), "{cut:?}");
     }

@@ -57,53 +57,6 @@ async fn negotiate<A: Into<Act>>(
 }
 
 #[tokio::test]
-async fn a_legacy_server_is_found_by_whatever_error_it_answers_with() {
-    for code in [-32601, -32602, -32600, -32002, -1, 1] {
-        let (client, seen) = negotiate(move |method| match method {
-            "initialize" => Ok(old("2025-06-18")),
-            _ => Err(code),
-        })
-        .await;
-        assert_eq!(client.unwrap().revision(), Some(Revision::V2025_06_18), "{code}");
-        assert_eq!(seen, ["server/discover", "initialize"]);
-    }
-}
-
-#[tokio::test]
-async fn a_server_that_answers_the_probe_with_anything_else_than_its_description_is_a_legacy_one() {
-    for result in [
-        json!({}),
-        json!(null),
-        json!([]),
-        json!("hello"),
-        json!({ "resultType": "complete", "capabilities": {} }),
-        json!({ "supportedVersions": "2026-07-28", "capabilities": {} }),
-        json!({ "supportedVersions": null }),
-        json!({ "resultType": "dance", "supportedVersions": ["2026-07-28"], "capabilities": {} }),
-    ] {
-        let answered = result.clone();
-        let (client, seen) = negotiate(move |method| match method {
-            "initialize" => Ok(old("2025-11-25")),
-            _ => Ok(answered.clone()),
-        })
-        .await;
-        assert_eq!(client.unwrap().revision(), Some(Revision::V2025_11_25), "{result}");
-        assert_eq!(seen, ["server/discover", "initialize"], "{result}");
-    }
-}
-
-#[tokio::test]
-async fn a_silent_server_is_tried_as_a_legacy_one() {
-    let (client, seen) = negotiate(|method| match method {
-        "initialize" => Act::Result(old("2024-11-05")),
-        _ => Act::Silence,
-    })
-    .await;
-    assert_eq!(client.unwrap().revision(), Some(Revision::V2024_11_05));
-    assert_eq!(seen, ["server/discover", "initialize"]);
-}
-
-#[tokio::test]
 async fn a_modern_server_that_is_slow_to_start_is_used_as_one() {
     let (streams, mut peer) = Peer::new(1 << 16);
     let client = Client::builder().probe_timeout(Duration::from_millis(20));
@@ -267,12 +220,21 @@ async fn a_server_that_fails_the_probe_in_any_way_gets_a_handshake() {
     let ways = [
         Failure::Says(r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"unknown method"}}"#),
         Failure::Says(r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32002,"message":"not initialized"}}"#),
+        Failure::Says(r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32602,"message":"invalid"}}"#),
+        Failure::Says(r#"{"jsonrpc":"2.0","id":ID,"error":{"code":1,"message":"no"}}"#),
         Failure::Says(r#"{"jsonrpc":"2.0","id":ID,"error":"no"}"#),
         Failure::Says(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid"}}"#),
         Failure::Says(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"unknown"}}"#),
         Failure::Says(r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"parse error"}}"#),
         Failure::Chats(r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"no"}}"#),
         Failure::Says(r#"{"jsonrpc":"2.0","id":ID,"result":{}}"#),
+        Failure::Says(r#"{"jsonrpc":"2.0","id":ID,"result":null}"#),
+        Failure::Says(r#"{"jsonrpc":"2.0","id":ID,"result":"hello"}"#),
+        Failure::Says(r#"{"jsonrpc":"2.0","id":ID,"result":{"resultType":"complete","capabilities":{}}}"#),
+        Failure::Says(r#"{"jsonrpc":"2.0","id":ID,"result":{"supportedVersions":"2026-07-28"}}"#),
+        Failure::Says(
+            r#"{"jsonrpc":"2.0","id":ID,"result":{"resultType":"dance","supportedVersions":["2026-07-28"],"capabilities":{}}}"#,
+        ),
         Failure::Says(r#"{"id":ID,"result":{"supportedVersions":["2026-07-28"]}}"#),
         Failure::Says(r#"{"jsonrpc":"2.0","id":ID,"result":{"x":NaN}}"#),
         Failure::Chats("<!doctype html><h1>Welcome</h1>"),

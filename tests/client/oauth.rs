@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use url::form_urlencoded;
 
 use super::{
-    site::{Seen, empty, json_response, serve_async},
+    authorizations::honest,
+    site::{Seen, json_response, serve_async},
     within,
 };
 
@@ -34,8 +35,6 @@ struct Issuer {
     /// How many requests an access token is good for; zero means any number.
     lifetime: AtomicUsize,
     used: AtomicUsize,
-    /// The size of the reply with a token, in bytes; zero means no more than it needs.
-    reply_size: AtomicUsize,
     /// Milliseconds before the answer to a refresh token, after it has been replaced.
     slow_refresh: AtomicUsize,
     /// Assertions of workloads.
@@ -47,12 +46,10 @@ impl Issuer {
     fn grant(&self) -> Response<Body> {
         let number = self.current.fetch_add(1, Ordering::SeqCst) + 1;
         self.used.store(0, Ordering::SeqCst);
-        let mut grant = json!({
+        let grant = json!({
             "access_token": format!("secret-access-{number}"), "token_type": "Bearer", "expires_in": 3600,
-            "refresh_token": format!("secret-refresh-{number}"), "padding": "",
+            "refresh_token": format!("secret-refresh-{number}"),
         });
-        let padding = self.reply_size.load(Ordering::SeqCst).saturating_sub(grant.to_string().len());
-        grant["padding"] = "x".repeat(padding).into();
         json_response(200, &[], &grant)
     }
 
@@ -103,8 +100,6 @@ async fn serve() -> (Arc<Issuer>, String) {
     let issuer = Arc::new(Issuer::default());
     let answering = issuer.clone();
     let (url, _) = serve_async(move |seen| {
-        // its own address is known only when it listens
-        let host = seen.host();
         let mut pause = 0;
         let response = match &*seen.path {
             "/mcp" => answering.mcp(seen),
@@ -114,25 +109,18 @@ async fn serve() -> (Arc<Issuer>, String) {
                 pause = answering.slow_refresh.load(Ordering::SeqCst) as u64;
                 response
             }
-            "/.well-known/oauth-protected-resource/mcp" => {
-                let metadata = json!({ "resource": format!("{host}/mcp"), "authorization_servers": [host] });
-                json_response(200, &[], &metadata)
-            }
-            "/.well-known/oauth-authorization-server" => json_response(200, &[], &json!({
-                "issuer": host, "authorization_endpoint": format!("{host}/authorize"),
-                "token_endpoint": format!("{host}/token"), "registration_endpoint": format!("{host}/register"),
-                "code_challenge_methods_supported": ["S256"],
-            })),
-            "/register" => json_response(201, &[], &json!({ "client_id": "me" })),
             "/authorize" => {
                 let query = seen.query.as_deref().unwrap();
-                assert!(query.contains("code_challenge_method=S256") && query.contains("scope=read"), "{query}");
+                assert!(
+                    query.contains("code_challenge_method=S256") && query.contains("scope=read"),
+                    "{query}"
+                );
                 let part = |name: &str| query.split('&').find_map(|part| part.strip_prefix(name)).unwrap();
                 let redirect = part("redirect_uri=").replace("%3A", ":").replace("%2F", "/");
                 let location = format!("{redirect}?code=c&state={}", part("state="));
                 json_response(302, &[("location", &location)], &json!({}))
             }
-            _ => empty(404),
+            _ => honest(seen),
         };
         Box::pin(async move {
             tokio::time::sleep(Duration::from_millis(pause)).await;
@@ -238,21 +226,6 @@ async fn a_busy_token_endpoint_is_an_error_and_costs_no_grant() {
     assert_eq!((issuer.authorized.load(Ordering::SeqCst), issuer.refreshed.load(Ordering::SeqCst)), (1, 1));
 }
 
-#[tokio::test]
-async fn replies_of_the_token_endpoint_are_read_up_to_1_mib() {
-    let folder = TestFolder::default();
-    let (issuer, url) = serve().await;
-    issuer.reply_size.store((1 << 20) + 1, Ordering::SeqCst);
-    let error = connect(&url, tokens(&folder)).await.expect_err("too large");
-    let Error::Authorization { cause } = &error else { panic!("{error:?}") };
-    assert!(matches!(**cause, Error::TooLarge { limit, .. } if limit == 1 << 20), "{error}");
-    assert_eq!(tokens(&folder).load(&url).unwrap().filter(|kept| !kept["access_token"].is_null()), None);
-    issuer.reply_size.store(1 << 20, Ordering::SeqCst);
-    drop(connect(&url, tokens(&folder)).await.unwrap());
-    assert_eq!(issuer.authorized.load(Ordering::SeqCst), 2);
-    assert!(kept(&folder, &url)["access_token"].is_string());
-}
-
 #[cfg(unix)]
 #[tokio::test]
 async fn the_file_of_tokens_is_its_owners() {
@@ -296,17 +269,6 @@ async fn a_broken_file_of_tokens_is_set_aside() {
         assert_eq!(std::fs::read_to_string(folder.join("tokens.json.broken")).unwrap(), broken);
         assert!(tokens(&folder).load(&url).unwrap().is_some());
     }
-}
-
-#[tokio::test]
-async fn an_answer_of_another_request_is_refused_before_its_code_is_used() {
-    let (issuer, url) = serve().await;
-    let oauth = OAuth::authorization_code("http://localhost:1/callback", |_| async {
-        Ok("http://localhost:1/callback?code=stolen&state=other".to_owned())
-    });
-    let error = within(builder().oauth(oauth).connect(url)).await.unwrap_err();
-    assert!(error.to_string().contains("another request"), "{error}");
-    assert_eq!(issuer.authorized.load(Ordering::SeqCst), 0);
 }
 
 /// What a browser does with a URL on this machine: it follows redirects.
@@ -483,11 +445,4 @@ async fn the_page_of_a_login_is_opened_in_the_browser_of_the_system() {
     assert!(stderr.contains("called."), "{stderr}");
     assert!(stderr.contains(&format!("visit {visited}")), "the program shows it as well: {stderr}");
     assert_eq!(issuer.authorized.load(Ordering::SeqCst), 1);
-}
-
-#[tokio::test]
-async fn a_browser_without_a_user_is_refused() {
-    let oauth = OAuth::client_credentials("me", "secret").any_issuer().open_browser();
-    let error = builder().oauth(oauth).connect("http://127.0.0.1:1/mcp").await.unwrap_err();
-    assert!(matches!(&error, Error::Invalid { what } if what.contains("no user logs in")), "{error}");
 }

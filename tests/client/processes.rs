@@ -239,20 +239,38 @@ async fn a_message_above_the_limit_fails_the_call_and_not_the_connection() {
 }
 
 #[tokio::test]
-async fn dropped_calls_are_cancelled_there_and_forgotten_here() {
-    let client = within(Client::connect(fixture())).await.unwrap();
-    for _ in 0..3 {
-        let call = client.call("hang", json!({})).into_future();
-        assert!(tokio::time::timeout(Duration::from_millis(30), call).await.is_err());
+async fn dropped_calls_are_cancelled_there_and_leave_no_task_here() {
+    const BATCHES: usize = 4;
+    const AT_ONCE: usize = 50;
+    let mut command = fixture();
+    // the calls of a batch begin while those of the one before are still ending
+    command.env("FIXTURE_IN_FLIGHT", "500");
+    let client = within(Client::connect(command)).await.unwrap();
+    client.ping().await.unwrap();
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let before = tasks();
+    for _ in 0..BATCHES {
+        let calls: Vec<_> = (0..AT_ONCE)
+            .map(|_| {
+                tokio::spawn(client.call("hang", json!({})).timeout(Duration::from_secs(600)).into_future())
+            })
+            .collect();
+        // the server has begun all of them: it answers in the order of the requests
+        client.ping().await.unwrap();
+        for call in calls {
+            call.abort();
+            assert!(call.await.unwrap_err().is_cancelled());
+        }
     }
+    let expected = format!("dropped {}", BATCHES * AT_ONCE);
     within(async {
-        while !client.call("count", json!({})).await.unwrap().text().contains("dropped 3") {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+        while !client.call("count", json!({})).await.unwrap().text().contains(&expected) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     })
     .await;
-    let limited = client.call("hang", json!({})).timeout(Duration::from_millis(30));
-    assert!(matches!(limited.await, Err(Error::Timeout { .. })));
+    until(|| tasks() <= before).await;
+    assert_eq!(client.call("echo", json!({ "message": "on" })).await.unwrap().text(), "on");
 }
 
 #[cfg(target_os = "linux")]

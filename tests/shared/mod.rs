@@ -2,7 +2,6 @@
 //! example's store in SQLite; `tests/external` runs them with Redis and Valkey.
 
 pub(crate) mod changes;
-mod events;
 pub(crate) mod operations;
 pub(crate) mod rates;
 pub(crate) mod replicas;

@@ -101,10 +101,6 @@ impl Client {
         self.of(cancel).send(at.address).await.status
     }
 
-    async fn end(&self, at: &HttpServer) -> u16 {
-        self.of(HttpRequest::new("DELETE")).send(at.address).await.status
-    }
-
     async fn listen(&self, at: &HttpServer) -> EventStream {
         let request = self.of(HttpRequest::new("GET").header("Accept", "text/event-stream"));
         EventStream::open(&request, at.address).await.expect("a stream")
@@ -217,21 +213,6 @@ async fn state_of_a_session_is_made_and_holds_at_the_replica_where_it_is_asked_f
         ada.request("tools/call", &json!({ "name": "touch" }), &two).await;
         let changed = event(&mut without).await.message().expect("a message");
         assert_eq!(changed["params"]["uri"], "test://state", "{}: {changed}", store.name);
-    }
-}
-
-#[tokio::test]
-async fn a_session_that_is_ended_at_one_replica_takes_no_more_requests_at_another() {
-    for store in TestStore::all("a_session_that_is_ended_at_one_replica") {
-        let [one, two] = replicas(&store).await;
-        let ada = Client::new(&one, &two).await;
-        let mut stream = ada.call(1, "steps", &one).await;
-        let (_, after) = progress(&mut stream).await;
-        let first = asked(&mut stream).await;
-        assert_eq!(ada.end(&two).await, 204);
-        assert_eq!(ada.answer(&first, &one).await, 404, "{}", store.name);
-        assert_eq!(ada.resume(&after, &one).await.err(), Some(404));
-        assert_eq!((ada.end(&one).await, ada.end(&two).await), (404, 404));
     }
 }
 

@@ -462,22 +462,6 @@ async fn a_result_is_kept_while_the_store_is_away() {
 }
 
 #[tokio::test]
-async fn a_store_that_was_away_for_longer_than_a_lease_costs_no_task() {
-    let store = BreakableStore::default();
-    let one = HttpServer::start(builder(store.clone())).await;
-    let two = HttpServer::start(builder(store.clone())).await;
-    let (files, id) = begun(one.address, "again", "has its ticket").await;
-    for _ in 0..2 {
-        store.set_broken(true);
-        sleep(LEASE * 2).await;
-        store.set_broken(false);
-        sleep(LEASE * 2).await;
-    }
-    files.open();
-    assert_again(&two, &id, &files, 1).await;
-}
-
-#[tokio::test]
 async fn a_task_goes_on_whose_replica_reaches_the_store_later_than_the_others() {
     let store = BreakableStore::default();
     let (here, there) = (store.of_another_replica(), store.of_another_replica());

@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use axum::{body::Bytes, http::HeaderMap};
+use axum::{
+    body::Bytes,
+    http::{HeaderMap, Uri},
+};
 use mcp_runtime::{Principal, Server, ServerBuilder, event, prelude::*, store::Shared};
 use mcp_tests::support::{HttpRequest, HttpServer, PATIENCE, serve_router, server_key};
 use serde_json::{Value, json};
@@ -111,23 +114,23 @@ pub(crate) fn subscription(url: &str, secret: u8) -> Value {
     json!({ "name": "note.added", "arguments": { "by": "ada" }, "delivery": delivery })
 }
 
-/// What came: the header with the signatures, and the body.
+/// What came: the path, the header with the signatures, and the body. It accepts every challenge.
 #[derive(Clone, Default)]
-struct Endpoint {
-    received: Arc<Mutex<Vec<(String, Value)>>>,
-    url: String,
+pub(crate) struct Endpoint {
+    pub(crate) received: Arc<Mutex<Vec<(String, String, Value)>>>,
+    pub(crate) url: String,
 }
 
 impl Endpoint {
-    async fn start() -> Self {
-        let received = Arc::<Mutex<Vec<(String, Value)>>>::default();
+    pub(crate) async fn start() -> Self {
+        let received = Arc::<Mutex<Vec<_>>>::default();
         let kept = received.clone();
-        let app = axum::Router::new().fallback(move |headers: HeaderMap, body: Bytes| {
+        let app = axum::Router::new().fallback(move |uri: Uri, headers: HeaderMap, body: Bytes| {
             let body: Value = serde_json::from_slice(&body).expect("JSON");
             let challenge = body.get("challenge").cloned();
             let signatures =
                 headers.get("webhook-signature").and_then(|text| text.to_str().ok()).unwrap_or_default();
-            kept.lock().unwrap().push((signatures.to_owned(), body));
+            kept.lock().unwrap().push((uri.path().to_owned(), signatures.to_owned(), body));
             async move {
                 challenge.map_or_else(String::new, |challenge| json!({ "challenge": challenge }).to_string())
             }
@@ -137,11 +140,11 @@ impl Endpoint {
 
     /// How often an event came.
     fn count(&self, id: &str) -> usize {
-        self.received.lock().unwrap().iter().filter(|(_, body)| body["eventId"] == id).count()
+        self.received.lock().unwrap().iter().filter(|(.., body)| body["eventId"] == id).count()
     }
 
     fn challenges(&self) -> usize {
-        self.received.lock().unwrap().iter().filter(|(_, body)| body["type"] == "verification").count()
+        self.received.lock().unwrap().iter().filter(|(.., body)| body["type"] == "verification").count()
     }
 
     /// Waits until it has come; adds it again at times, since a replica that has just taken a subscription begins there.
@@ -200,7 +203,7 @@ async fn a_subscription_by_webhook_survives_its_replica_and_every_replica_renews
                 let received = endpoint.received.lock().unwrap().clone();
                 if received
                     .iter()
-                    .any(|(signatures, body)| body["eventId"] == *event && signatures.contains(' '))
+                    .any(|(_, signatures, body)| body["eventId"] == *event && signatures.contains(' '))
                 {
                     return;
                 }

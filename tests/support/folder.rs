@@ -9,6 +9,7 @@ use std::{
 use super::unique;
 
 /// An empty folder below the temporary directory, which is removed with everything in it when it is dropped.
+#[derive(Debug)]
 pub struct TestFolder(PathBuf);
 
 impl Default for TestFolder {

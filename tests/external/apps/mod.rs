@@ -3,9 +3,9 @@
 //! Host, sandbox and MCP server each have their own origin, as in production. A script clicks instead of a user.
 
 use std::{
-    env, fs,
+    fs,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     time::Duration,
 };
 
@@ -15,8 +15,10 @@ use axum::{
     routing::{get, post},
 };
 use mcp_external_tests::{browser, skip};
-use mcp_tests::support::PATIENCE;
-use mcp_tests::support::serve_router;
+use mcp_tests::{
+    programs::child::Guard,
+    support::{PATIENCE, TestFolder, serve_router},
+};
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::timeout};
 
@@ -28,27 +30,16 @@ mod example;
 const POLICY: &str = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; \
     img-src 'self' data:; media-src 'self' data:; object-src 'none'; connect-src 'none'";
 
-/// A directory that is removed when dropped.
-struct Profile(PathBuf);
-
-impl Drop for Profile {
-    fn drop(&mut self) {
-        // errors are ignored: the directory is in the temporary directory
-        let _removed = fs::remove_dir_all(&self.0);
-    }
-}
-
 /// A browser with a fresh profile, killed when it is dropped.
 struct Browser {
-    process: Child,
-    profile: Profile,
+    process: Guard,
+    profile: TestFolder,
 }
 
 impl Browser {
     fn open(mut command: Command, url: &str) -> Self {
-        let profile = Profile(env::temp_dir().join(format!("mcp-app-{}", std::process::id())));
-        fs::create_dir_all(&profile.0).expect("a folder for the profile");
-        let log = fs::File::create(Self::log(&profile.0)).expect("a log");
+        let profile = TestFolder::default();
+        let log = fs::File::create(Self::log(&profile)).expect("a log");
         command.args([
             "--headless",
             "--no-sandbox",
@@ -63,10 +54,10 @@ impl Browser {
             // no other host is ever contacted
             "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
         ]);
-        command.arg(format!("--user-data-dir={}", profile.0.display())).arg(url);
+        command.arg(format!("--user-data-dir={}", profile.display())).arg(url);
         let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
         let process = process.unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
-        Self { process, profile }
+        Self { process: Guard(process), profile }
     }
 
     fn log(profile: &Path) -> PathBuf {
@@ -75,21 +66,13 @@ impl Browser {
 
     /// Terminates the browser and waits until its child processes have exited too.
     async fn close(&mut self) {
-        let asked = Command::new("kill").arg(self.process.id().to_string()).status();
+        let asked = Command::new("kill").arg(self.process.0.id().to_string()).status();
         for _ in 0..500 {
-            if asked.is_err() || self.process.try_wait().is_ok_and(|status| status.is_some()) {
+            if asked.is_err() || self.process.0.try_wait().is_ok_and(|status| status.is_some()) {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-    }
-}
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        // errors are ignored: both may have exited already
-        let _ended = self.process.kill();
-        let _reaped = self.process.wait();
     }
 }
 
@@ -110,7 +93,7 @@ async fn shown(chromium: Command) -> Value {
         Browser::open(chromium, &format!("http://{host}/?mcp=http://{mcp}/mcp&sandbox=http://{sandbox}/"));
     let report = timeout(PATIENCE, reports.recv()).await;
     browser.close().await;
-    let log = || fs::read_to_string(Browser::log(&browser.profile.0)).unwrap_or_default();
+    let log = || fs::read_to_string(Browser::log(&browser.profile)).unwrap_or_default();
     let Ok(Some(report)) = report else { panic!("the host page reports nothing\n{}", log()) };
     serde_json::from_str(&report).expect("a report in JSON")
 }

@@ -10,15 +10,13 @@ use axum::{body::Bytes, http::HeaderMap};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mcp_external_tests::{Missing, manifest_dir, package, skip};
 use mcp_runtime::{Principal, Server, event, prelude::*, testing::TestServer};
-use mcp_tests::support::{HttpRequest, HttpServer, serve_router, within};
+use mcp_tests::support::{HttpRequest, HttpServer, serve_router, until, within};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
     process::{Child, ChildStdin, ChildStdout, Command},
     task::spawn_blocking,
 };
-
-use super::until;
 
 #[allow(dead_code, reason = "`main` is what the example's program has besides")]
 #[path = "../../../examples/events.rs"]

@@ -4,7 +4,7 @@
 
 #[cfg(unix)]
 mod author;
-mod authorization;
+pub(crate) mod authorization;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod bundle;
 mod content;

@@ -3,11 +3,11 @@
 use std::{
     fs::{self, File},
     net::SocketAddr,
-    path::{Path, PathBuf},
+    path::Path,
     process::Command,
 };
 
-use mcp_tests::programs::child::Guard;
+use mcp_tests::{programs::child::Guard, support::TestFolder};
 
 use super::{Missing, replicas::until_accepted};
 
@@ -15,14 +15,8 @@ use super::{Missing, replicas::until_accepted};
 #[derive(Debug)]
 pub struct Nginx {
     _process: Guard,
-    folder: PathBuf,
+    folder: TestFolder,
     address: SocketAddr,
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        let _best_effort = fs::remove_dir_all(&self.folder);
-    }
 }
 
 impl Nginx {
@@ -76,11 +70,9 @@ impl Nginx {
             .into_iter()
             .find(|program| Command::new(program).arg("-v").output().is_ok())
             .ok_or_else(missing)?;
-        let folder =
-            std::env::temp_dir().join(format!("mcp-nginx-{}-{}", std::process::id(), address.port()));
-        fs::create_dir_all(&folder).expect("a folder");
+        let folder = TestFolder::default();
         for (name, text) in files {
-            fs::write(folder.join(name), text).expect("a file");
+            folder.write(name, text);
         }
         let blocks = blocks(&folder);
         let path = folder.display();
@@ -93,8 +85,7 @@ http {{
     uwsgi_temp_path {path}/uwsgi; scgi_temp_path {path}/scgi;{blocks}
 }}"#
         );
-        let file = folder.join("nginx.conf");
-        fs::write(&file, config).expect("a configuration");
+        let file = folder.write("nginx.conf", config);
         let log = File::create(folder.join("stderr.log")).expect("a log");
         let process = Command::new(program)
             .arg("-c")

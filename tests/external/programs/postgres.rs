@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use mcp_tests::programs::child::Guard;
+use mcp_tests::{programs::child::Guard, support::TestFolder};
 
 use super::{Missing, replicas::free_addresses};
 
@@ -22,14 +22,9 @@ const UNPRIVILEGED: u32 = 65_534;
 #[derive(Debug)]
 pub struct PostgresServer {
     port: u16,
-    folder: PathBuf,
     _process: Guard,
-}
-
-impl Drop for PostgresServer {
-    fn drop(&mut self) {
-        let _best_effort = fs::remove_dir_all(&self.folder);
-    }
+    /// Removed after the process has ended.
+    _folder: TestFolder,
 }
 
 /// Statements of a connection that stays open.
@@ -56,18 +51,17 @@ impl PostgresServer {
         })?;
         let [address] = free_addresses();
         let port = address.port();
-        let folder = std::env::temp_dir().join(format!("mcp-postgres-{}-{port}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder");
+        let folder = TestFolder::default();
         let is_root = rustix::process::geteuid().is_root();
         if is_root {
-            chown(&folder, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).expect("the folder is ours");
+            chown(&*folder, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).expect("the folder is ours");
         }
         let command = |name: &str| {
             let mut command = Command::new(programs.join(name));
             if is_root {
                 command.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
             }
-            command.current_dir(&folder).stdin(Stdio::null());
+            command.current_dir(&*folder).stdin(Stdio::null());
             command
         };
         let files = folder.join("data");
@@ -87,13 +81,13 @@ impl PostgresServer {
         let process = command("postgres")
             .args(["-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-p", &port.to_string()])
             .arg("-k")
-            .arg(&folder)
+            .arg(&*folder)
             .arg("-D")
             .arg(&files)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
-        let server = Self { port, folder: folder.clone(), _process: Guard(process.expect("it starts")) };
+        let server = Self { port, _process: Guard(process.expect("it starts")), _folder: folder };
         for _ in 0..12_000 {
             // it accepts connections before it answers them
             if TcpStream::connect(("127.0.0.1", port)).is_ok() && server.try_query("SELECT 1").is_some() {

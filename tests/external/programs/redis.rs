@@ -3,14 +3,13 @@
 use std::{
     io::{Read as _, Write as _},
     net::TcpStream,
-    path::PathBuf,
     process::{Command, Stdio},
     sync::Mutex,
     thread::sleep,
     time::Duration,
 };
 
-use mcp_tests::programs::child::Guard;
+use mcp_tests::{programs::child::Guard, support::TestFolder};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{Missing, replicas::free_addresses};
@@ -20,17 +19,11 @@ use super::{Missing, replicas::free_addresses};
 pub struct RedisServer {
     program: &'static str,
     port: u16,
-    folder: PathBuf,
     /// What it is always started with.
     settings: Vec<String>,
     process: Mutex<Option<Guard>>,
-}
-
-impl Drop for RedisServer {
-    fn drop(&mut self) {
-        self.kill();
-        let _best_effort = std::fs::remove_dir_all(&self.folder);
-    }
+    /// Removed after the process has ended.
+    folder: TestFolder,
 }
 
 impl RedisServer {
@@ -78,8 +71,7 @@ impl RedisServer {
             "port {port}\nbind 127.0.0.1\ndir {folder}\nsentinel monitor main 127.0.0.1 {watched} 1\n\
              sentinel down-after-milliseconds main 1000\nsentinel failover-timeout main 5000\n"
         );
-        let file = sentinel.folder.join("sentinel.conf");
-        std::fs::write(&file, settings).expect("a file");
+        let file = sentinel.folder.write("sentinel.conf", settings);
         sentinel.settings = vec![file.display().to_string(), "--sentinel".into()];
         sentinel.restart(&[]);
         // it looks for replicas every 10 s otherwise
@@ -96,8 +88,7 @@ impl RedisServer {
         }
         let [address] = free_addresses();
         let port = address.port();
-        let folder = std::env::temp_dir().join(format!("mcp-redis-{}-{port}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder");
+        let folder = TestFolder::default();
         let settings =
             ["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
         let settings = settings.map(str::to_owned).into();
@@ -115,7 +106,7 @@ impl RedisServer {
         let process = Command::new(self.program)
             .args(&self.settings)
             .args(arguments.iter().map(|argument| argument.replace("{port}", &self.port.to_string())))
-            .current_dir(&self.folder)
+            .current_dir(&*self.folder)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();

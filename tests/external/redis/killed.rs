@@ -35,7 +35,7 @@ use mcp_runtime::{
 };
 use mcp_tests::{
     programs::{child, example::program},
-    support::{HttpRequest, server_key, unique},
+    support::{HttpRequest, TestFolder, server_key, unique},
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -123,19 +123,15 @@ struct Cluster {
     redis: RedisServer,
     proxy: Nginx,
     ledger: PathBuf,
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        let _best_effort = fs::remove_file(&self.ledger);
-    }
+    /// That of the ledger.
+    _folder: TestFolder,
 }
 
 impl Cluster {
     fn start() -> Result<Self, Missing> {
         let redis = RedisServer::start()?;
-        let ledger = std::env::temp_dir().join(format!("mcp-ledger-{}-{}", std::process::id(), redis.port()));
-        fs::write(&ledger, "").expect("a file");
+        let folder = TestFolder::default();
+        let ledger = folder.write("ledger", "");
         let key: String = server_key(17).iter().map(|byte| format!("{byte:02x}")).collect();
         let url = redis.url();
         let path = ledger.display().to_string();
@@ -144,7 +140,7 @@ impl Cluster {
         let replicas = Replicas::start(program, manifest_dir().to_owned(), &environment);
         let [at] = free_addresses();
         let proxy = Nginx::start(at, &replicas.addresses())?;
-        Ok(Self { replicas, redis, proxy, ledger })
+        Ok(Self { replicas, redis, proxy, ledger, _folder: folder })
     }
 
     /// The invoices that were paid, each once, and how often tasks were begun again.

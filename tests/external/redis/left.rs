@@ -3,18 +3,18 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use axum::{body::Bytes, http::StatusCode};
 use mcp_external_tests::redis::RedisServer;
 use mcp_runtime::{
     Principal, Server, ServerBuilder, ServerHandle, event,
     prelude::*,
     store::{Redis, Shared},
 };
-use mcp_tests::support::{EventStream, HttpRequest, HttpServer, HttpSse, serve_router, server_key, within};
+use mcp_tests::support::{EventStream, HttpRequest, HttpServer, HttpSse, server_key, within};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::redis;
+use crate::shared::webhooks::Endpoint;
 
 /// More than a day, by what clocks may differ, in milliseconds.
 const DAY: i64 = (24 * 60 + 5) * 60 * 1000;
@@ -112,11 +112,7 @@ async fn use_everything(one: &HttpServer, two: &HttpServer) {
     while modern(two, "tasks/get", json!({ "taskId": task })).await["status"] != "completed" {
         sleep(Duration::from_millis(10)).await;
     }
-    let app = axum::Router::new().fallback(|body: Bytes| async move {
-        let body: Value = serde_json::from_slice(&body).map_err(|_| StatusCode::BAD_REQUEST)?;
-        Ok::<_, StatusCode>(json!({ "challenge": body["challenge"] }).to_string())
-    });
-    let url = format!("http://{}/hook", serve_router(app).await);
+    let url = Endpoint::start().await.url;
     for (path, ttl) in [("a", json!(3_600_000)), ("b", Value::Null)] {
         let secret = "whsec_AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
         let delivery = json!({ "mode": "webhook", "url": format!("{url}/{path}"), "secret": secret });

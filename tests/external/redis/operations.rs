@@ -2,7 +2,7 @@
 
 use mcp_tests::support::{HttpRequest, HttpServer, text_of, within};
 
-use super::{redis, servers, store};
+use super::servers;
 use crate::shared::{
     operations::{CONNECTED, started, value},
     replicas::{agreed, server},
@@ -26,19 +26,4 @@ async fn a_server_is_ready_while_its_store_is_away() {
         })
         .await;
     }
-}
-
-#[tokio::test]
-async fn a_replica_that_is_killed_leaves_nothing_in_redis_that_does_not_expire() {
-    let Some(redis) = redis("a_replica_that_is_killed_leaves_nothing") else { return };
-    let store = store("redis", &redis);
-    within(async {
-        let at = HttpServer::start(server(&store.open())).await;
-        for _ in 0..3 {
-            agreed(&at).await.send(at.address).await;
-        }
-        let keys = redis.keys();
-        assert!(keys.len() > 3 && keys.iter().all(|(_, expires)| *expires > 0), "{keys:?}");
-    })
-    .await;
 }

@@ -1,17 +1,18 @@
 //! The ways to Redis besides TCP: TLS with a certificate of a private authority, and sentinels.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use mcp_external_tests::{redis::RedisServer, skip};
 use mcp_runtime::{
     store::{Redis, Shared, Table},
     testing::check_shared,
 };
-use mcp_tests::support::{HttpRequest, HttpServer, text_of, within};
+use mcp_tests::support::{HttpServer, TestFolder, text_of, within};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tokio::time::sleep;
 
-use crate::shared::replicas::{agreed, server};
+use super::until_back;
+use crate::shared::replicas::server;
 
 /// A private authority, and what a server at 127.0.0.1 needs of it: in PEM the certificate of the authority, that of the
 /// server, and its key.
@@ -30,13 +31,8 @@ fn authority() -> [String; 3] {
 #[tokio::test]
 async fn redis_is_reached_over_tls_with_a_certificate_of_a_private_authority_and_with_no_other() {
     let [root, certificate, key] = authority();
-    let folder = std::env::temp_dir().join(format!("mcp-redis-tls-{}", std::process::id()));
-    fs::create_dir_all(&folder).expect("a folder");
-    let file = |name: &str, text: &str| {
-        let path = folder.join(name);
-        fs::write(&path, text).expect("a file");
-        path.display().to_string()
-    };
+    let folder = TestFolder::default();
+    let file = |name: &str, text: &str| folder.write(name, text).display().to_string();
     let [root_file, certificate, key] =
         [file("root.pem", &root), file("certificate.pem", &certificate), file("key.pem", &key)];
     let arguments = [
@@ -75,22 +71,6 @@ async fn redis_is_reached_over_tls_with_a_certificate_of_a_private_authority_and
         assert!(plain.get(&Table::new("a", 1, 1, 100), "a").await.is_err());
     })
     .await;
-    drop(redis);
-    fs::remove_dir_all(folder).expect("the folder");
-}
-
-/// A call that has been served, as soon as the store is reached: until then it cannot be told whether its responses were used.
-async fn withdrawn(at: &HttpServer) -> HttpRequest {
-    let mut told = String::new();
-    for _ in 0..12_000 {
-        let fresh = agreed(at).await;
-        told = text_of(&fresh.send(at.address).await.json()).to_owned();
-        if told == "withdrawn" {
-            return fresh;
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
-    panic!("no call was served: {told}");
 }
 
 #[tokio::test]
@@ -110,7 +90,7 @@ async fn sentinels_lead_to_the_primary_and_after_a_failover_to_the_next_one() {
         let url = format!("redis+sentinel://127.0.0.1:1,127.0.0.1:{}/main", sentinel.port());
         let store: Arc<dyn Shared> = Arc::new(Redis::at(&url));
         let at = HttpServer::start(server(&store)).await;
-        let used = withdrawn(&at).await;
+        let used = until_back(&at).await;
         assert!(!primary.keys().is_empty());
         for _ in 0..12_000 {
             if sentinel.command(&["SENTINEL", "REPLICAS", "main"]).contains(&other.port().to_string())
@@ -138,7 +118,7 @@ async fn sentinels_lead_to_the_primary_and_after_a_failover_to_the_next_one() {
             "{}",
             sentinel.command(&["SENTINEL", "MASTERS"])
         );
-        withdrawn(&at).await;
+        until_back(&at).await;
         assert!(text_of(&used.send(at.address).await.json()).contains("used before"), "it was replicated");
 
         let unknown = Redis::at(url.replace("/main", "/other"));

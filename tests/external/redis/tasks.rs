@@ -3,7 +3,7 @@
 use std::{fs, time::Duration};
 
 use mcp_external_tests::redis::RedisServer;
-use mcp_runtime::{ServerBuilder, store::Redis};
+use mcp_runtime::store::Redis;
 use mcp_tests::support::{HttpServer, within};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -11,37 +11,6 @@ use tokio::time::sleep;
 
 use super::{Replica, redis, serve_as_replica};
 use crate::shared::tasks::{Files, answer, builder, get, listen, request, start, text, told, until};
-
-#[tokio::test]
-async fn nothing_of_a_task_is_left_after_its_time() {
-    let Some(redis) = redis("nothing_of_a_task_is_left_after_its_time") else { return };
-    within(async {
-        let short = |builder: ServerBuilder| {
-            builder.tasks(|tasks| tasks.lease(Duration::from_millis(100)).ttl(Duration::from_millis(500)))
-        };
-        let one = HttpServer::start(short(builder(Redis::at(redis.url())))).await;
-        let two = HttpServer::start(short(builder(Redis::at(redis.url())))).await;
-        let files = Files::new();
-        files.open();
-        for _ in 0..5 {
-            let id = start(one.address, "hold", &files).await;
-            until(two.address, &id, "completed").await;
-        }
-        assert!(redis.keys().iter().all(|(_, expires)| *expires > 0), "{:?}", redis.keys());
-        let left = || {
-            let keys = redis.keys().into_iter().map(|(key, _)| key);
-            keys.filter(|key| !key.contains("{sharing/keys}")).collect::<Vec<_>>()
-        };
-        for _ in 0..60_000 {
-            if left().is_empty() {
-                return;
-            }
-            sleep(Duration::from_millis(10)).await;
-        }
-        panic!("{:?} are left", left());
-    })
-    .await;
-}
 
 fn replica(redis: &RedisServer) -> Replica {
     Replica::start("redis::tasks::a_replica_in_a_process", redis)

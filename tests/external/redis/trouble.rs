@@ -6,7 +6,6 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
 };
 
 use mcp_runtime::store::{Redis, Shared};
@@ -16,23 +15,11 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
     sync::watch,
-    time::{sleep, timeout},
+    time::timeout,
 };
 
-use super::redis;
+use super::{redis, until_back};
 use crate::shared::replicas::{agreed, call, server};
-
-/// Waits until a call that needs the store succeeds.
-async fn until_back(at: &HttpServer) {
-    for _ in 0..12_000 {
-        let retry = agreed(at).await;
-        if text_of(&retry.send(at.address).await.json()) == "withdrawn" {
-            return;
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
-    panic!("the store is not reached again");
-}
 
 #[tokio::test]
 async fn redis_may_end_hang_refuse_and_come_back() {

@@ -2,7 +2,7 @@
 //! others. Each client discovers, registers, gets a token, calls, asks for another scope when a call needs it, and renews
 //! a token that has expired.
 
-mod server;
+pub(crate) mod server;
 
 use std::time::Duration;
 
@@ -16,18 +16,18 @@ use serde_json::json;
 use server::{ForeignClient, Kind, Protected, Provider};
 
 /// Where the browser is sent at the end; nothing listens there.
-const CALLBACK: &str = "http://127.0.0.1:9/callback";
+pub(crate) const CALLBACK: &str = "http://127.0.0.1:9/callback";
 
 /// How a client comes to be known.
 #[derive(Debug, Clone, Copy)]
-enum Registration {
+pub(crate) enum Registration {
     Dynamic,
     Known,
     Document,
 }
 
 /// A client of our own, whose user has this provider's browser.
-fn oauth(provider: &Provider, registration: Registration) -> OAuth {
+pub(crate) fn oauth(provider: &Provider, registration: Registration) -> OAuth {
     let address = provider.address();
     let visit = move |url: String| async move {
         let path = format!("/browse?url={}", percent_encode(&url));

@@ -45,7 +45,7 @@ fn delete_notes() -> &'static str {
 
 /// An authorization server, and what its access tokens are.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// `oidc-provider` on npm, with JWTs that are signed with RS256.
     OidcJwt,
     /// The same, with tokens that are asked about.
@@ -93,7 +93,7 @@ fn python(test: &str, requirements: &str) -> Option<std::path::PathBuf> {
 }
 
 /// A running authorization server.
-pub(super) struct Provider {
+pub(crate) struct Provider {
     _process: Guard,
     url: String,
     kind: Kind,
@@ -101,7 +101,7 @@ pub(super) struct Provider {
 
 impl Provider {
     /// Starts one whose access tokens are valid for so many seconds; `None` if it cannot be installed.
-    pub(super) fn start(kind: Kind, seconds: u32) -> Option<Self> {
+    pub(crate) fn start(kind: Kind, seconds: u32) -> Option<Self> {
         let (interpreter, script, format) = match kind {
             Kind::OidcJwt | Kind::OidcOpaque => {
                 let (node, script) = npm_script("provider.mjs")?;
@@ -126,27 +126,27 @@ impl Provider {
         Some(Self { _process: process, url: line.trim().to_owned(), kind })
     }
 
-    pub(super) fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    pub(super) fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.url.trim_start_matches("http://").parse().expect("an address")
     }
 }
 
 /// Our server, for callers with tokens of a provider.
-pub(super) struct Protected {
+pub(crate) struct Protected {
     url: String,
     _stop: oneshot::Sender<()>,
 }
 
 impl Protected {
-    pub(super) async fn start(provider: &Provider) -> Self {
+    pub(crate) async fn start(provider: &Provider) -> Self {
         Self::start_with(provider, |oauth| oauth).await
     }
 
-    pub(super) async fn start_with(provider: &Provider, options: impl FnOnce(Oauth) -> Oauth) -> Self {
+    pub(crate) async fn start_with(provider: &Provider, options: impl FnOnce(Oauth) -> Oauth) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
         let oauth = Oauth::issuer(provider.url())
@@ -167,7 +167,7 @@ impl Protected {
         Self { url, _stop: stop }
     }
 
-    pub(super) fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         &self.url
     }
 }

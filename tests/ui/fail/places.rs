@@ -7,15 +7,6 @@ mod tool_on_struct {
     struct Search;
 }
 
-mod tool_on_enum {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    enum Search {
-        Fast,
-    }
-}
-
 mod tool_on_module {
     use mcp_runtime::mcp_tool;
 
@@ -45,13 +36,6 @@ mod tool_on_closure {
         let search = |query: String| query;
         let _ = search(String::new());
     }
-}
-
-mod resource_on_const {
-    use mcp_runtime::mcp_resource;
-
-    #[mcp_resource]
-    const PAGE: &str = "page";
 }
 
 mod derive_tool {
@@ -124,19 +108,6 @@ mod receiver_outside_service {
         #[mcp_tool]
         fn forecast(&self, city: String) -> String {
             city
-        }
-    }
-}
-
-mod receiver_resource_outside_service {
-    use mcp_runtime::mcp_resource;
-
-    struct Weather;
-
-    impl Weather {
-        #[mcp_resource(uri = "weather://now")]
-        async fn now(&self) -> String {
-            String::new()
         }
     }
 }

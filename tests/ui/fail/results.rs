@@ -1,81 +1,17 @@
 //! What a tool or prompt cannot return.
 
-mod return_borrowed {
-    use mcp_runtime::mcp_tool;
+include!("../support/functions.rs");
 
-    #[mcp_tool]
-    fn search() -> &str {
-        "nothing"
-    }
-}
-
-mod return_borrowed_option {
-    use mcp_runtime::mcp_tool;
-
-    struct Db {
-        name: Option<String>,
-    }
-
-    #[mcp_tool]
-    fn name(db: &Db) -> Option<&str> {
-        db.name.as_deref()
-    }
-}
-
-mod return_borrowed_from_state {
-    use mcp_runtime::mcp_tool;
-
-    struct Db {
-        name: String,
-    }
-
-    #[mcp_tool]
-    fn name(db: &Db) -> &str {
-        &db.name
-    }
-}
-
-mod return_lifetime {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(query: String) -> std::borrow::Cow<'_, str> {
-        query.into()
-    }
-}
-
-mod return_impl_trait {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(query: String) -> impl std::fmt::Display {
-        query
-    }
-}
-
-mod return_never {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(query: String) -> ! {
-        panic!("{query}")
-    }
-}
-
-mod output_boxed_future {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_tool]
-    fn search(q: String) -> std::pin::Pin<Box<dyn Future<Output = String> + Send>> { Box::pin(async move { q }) }
-}
-
-mod return_not_a_result {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search() -> std::time::Duration {
-        std::time::Duration::ZERO
-    }
+mistakes! {
+    return_borrowed: #[mcp_tool] [fn search() -> &str]
+    return_borrowed_option: #[mcp_tool] [fn search(db: &Db) -> Option<&str>]
+    return_borrowed_from_state: #[mcp_tool] [fn search(db: &Db) -> &str]
+    return_lifetime: #[mcp_tool] [fn search(query: String) -> std::borrow::Cow<'_, str>]
+    return_impl_trait: #[mcp_tool] [fn search(query: String) -> impl std::fmt::Display]
+    return_never: #[mcp_tool] [fn search(query: String) -> !]
+    output_boxed_future: #[mcp_tool] [fn search(q: String) -> std::pin::Pin<Box<dyn Future<Output = String> + Send>>]
+    return_not_a_result: #[mcp_tool] [fn search() -> std::time::Duration]
+    prompt_returns_struct: #[mcp_prompt] [fn review() -> std::time::Duration]
 }
 
 mod return_list_of_structs {
@@ -177,15 +113,6 @@ mod output_without_derives {
     }
 
     const _: fn(Finding) -> u32 = |hit| hit.id;
-}
-
-mod prompt_returns_struct {
-    use mcp_runtime::mcp_prompt;
-
-    #[mcp_prompt]
-    fn review() -> std::time::Duration {
-        std::time::Duration::ZERO
-    }
 }
 
 mod future_not_send {

@@ -1,72 +1,15 @@
 //! Signatures that a tool cannot have.
 
-mod signature_generic {
-    use mcp_runtime::mcp_tool;
+include!("../support/functions.rs");
 
-    #[mcp_tool]
-    fn search<T: ToString>(query: T) -> String {
-        query.to_string()
-    }
-}
-
-mod signature_const_generic {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search<const N: usize>(query: String) -> String {
-        query.repeat(N)
-    }
-}
-
-mod signature_lifetime {
-    use mcp_runtime::mcp_tool;
-
-    struct Db;
-
-    #[mcp_tool]
-    fn search<'a>(db: &'a Db) -> String {
-        let _: &'a Db = db;
-        String::new()
-    }
-}
-
-mod signature_where {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(query: String) -> String
-    where
-        String: Clone,
-    {
-        query
-    }
-}
-
-mod signature_unsafe {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    unsafe fn search(query: String) -> String {
-        query
-    }
-}
-
-mod signature_extern {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    extern "C" fn search(count: u32) -> u32 {
-        count
-    }
-}
-
-mod signature_variadic {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(count: u32, _: ...) -> u32 {
-        count
-    }
+mistakes! {
+    signature_generic: #[mcp_tool] [fn search<T: ToString>(query: T) -> String]
+    signature_const_generic: #[mcp_tool] [fn search<const N: usize>(query: String) -> String]
+    signature_lifetime: #[mcp_tool] [fn search<'a>(db: &'a Db) -> String]
+    signature_where: #[mcp_tool] [fn search(query: String) -> String where String: Clone,]
+    signature_unsafe: #[mcp_tool] [unsafe fn search(query: String) -> String]
+    signature_extern: #[mcp_tool] [extern "C" fn search(count: u32) -> u32]
+    signature_variadic: #[mcp_tool] [fn search(count: u32, _: ...) -> u32]
 }
 
 mod signature_without_body {

@@ -9,7 +9,7 @@ use mcp_runtime::{
 use serde_json::json;
 
 use super::{
-    requests::{Outcome, Request, list, long_list},
+    requests::{Outcome, Request, copies, list, long_list},
     server::Country,
 };
 
@@ -107,12 +107,8 @@ pub(crate) fn requests(bytes: usize) -> Vec<Request> {
             ),
             Result,
         ),
-        index("maps by u8", format!(r#""lists":[{}]"#, list(|_| r#"{"1":1}"#.into(), bytes)), Result),
-        index(
-            "maps by u8 and a slip",
-            with_slip(format!(r#""lists":[{}]"#, list(|_| r#"{"1":1}"#.into(), bytes))),
-            Bounded,
-        ),
+        index("maps by u8", copies("lists", r#"{"1":1}"#, bytes), Result),
+        index("maps by u8 and a slip", with_slip(copies("lists", r#"{"1":1}"#, bytes)), Bounded),
         index("a map by bool with other keys", map("flags", &|n| n.to_string()), ToolError),
         index(
             "a map by char",

@@ -9,7 +9,7 @@ use mcp_runtime::{
 };
 use serde_json::{Value, json};
 
-use super::requests::{Outcome, Request, list};
+use super::requests::{Outcome, Request, copies, list};
 
 /// A number, or lists of them at any depth
 #[mcp_type]
@@ -161,21 +161,9 @@ pub(crate) fn requests(bytes: usize) -> Vec<Request> {
             format!(r#""lists":[{}]"#, deep("[", "1", "]", 10)),
             if bytes > 32 << 10 { ToolError } else { Result },
         ),
-        nest(
-            "untagged enums in `Option` and `Box`",
-            format!(r#""boxed":[{}]"#, list(|_| "[[1]]".into(), bytes)),
-            Bounded,
-        ),
-        nest(
-            "untagged enums and a slip",
-            with_slip(format!(r#""boxed":[{}]"#, list(|_| "[[1]]".into(), bytes))),
-            Bounded,
-        ),
-        nest(
-            "untagged enums of no variant, nested",
-            format!(r#""boxed":[{}]"#, list(|_| r#"[["a"]]"#.into(), bytes)),
-            ToolError,
-        ),
+        nest("untagged enums in `Option` and `Box`", copies("boxed", "[[1]]", bytes), Bounded),
+        nest("untagged enums and a slip", with_slip(copies("boxed", "[[1]]", bytes)), Bounded),
+        nest("untagged enums of no variant, nested", copies("boxed", r#"[["a"]]"#, bytes), ToolError),
         nest(
             "an untagged enum that differs late",
             format!(r#""late":{}"#, wrap(r#"{"a":"#, "1", r#","two":1}"#, 22)),
@@ -233,11 +221,7 @@ pub(crate) fn requests(bytes: usize) -> Vec<Request> {
             ),
             Bounded,
         ),
-        nest(
-            "alternatives of alternatives",
-            format!(r#""parts":[{}]"#, list(|_| r#"{"sum":[1,2,3]}"#.into(), bytes)),
-            Bounded,
-        ),
+        nest("alternatives of alternatives", copies("parts", r#"{"sum":[1,2,3]}"#, bytes), Bounded),
         nest(
             "alternatives of alternatives with a long list",
             format!(r#""parts":[{{"sum":[{ones}]}}]"#),

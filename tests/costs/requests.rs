@@ -70,6 +70,16 @@ pub(crate) fn list(item: impl Fn(usize) -> String, bytes: usize) -> String {
     list_of(item, bytes, MOST_VALUES)
 }
 
+/// An argument that is such a list.
+pub(crate) fn each(argument: &str, item: impl Fn(usize) -> String, bytes: usize) -> String {
+    format!(r#""{argument}":[{}]"#, list(item, bytes))
+}
+
+/// The same of one item, again and again.
+pub(crate) fn copies(argument: &str, item: &str, bytes: usize) -> String {
+    each(argument, |_| item.to_owned(), bytes)
+}
+
 /// As many items as fit into a text, with commas.
 pub(crate) fn long_list(item: impl Fn(usize) -> String, bytes: usize) -> String {
     list_of(item, bytes, usize::MAX)
@@ -133,17 +143,9 @@ fn calls(bytes: usize) -> Vec<Request> {
             format!(r#""limit":"1","map":{{{}}}"#, list(|n| format!(r#""k{n}":1"#), bytes)),
             Bounded,
         ),
-        take(
-            "numbers out of range",
-            format!(r#""rows":[{}]"#, list(|_| r#"{"limit":0}"#.into(), bytes)),
-            ToolError,
-        ),
-        take("numbers as strings", format!(r#""numbers":[{}]"#, list(|_| "\"1\"".into(), bytes)), Bounded),
-        take(
-            "numbers of the wrong type",
-            format!(r#""numbers":[{}]"#, list(|_| "[]".into(), bytes)),
-            ToolError,
-        ),
+        take("numbers out of range", copies("rows", r#"{"limit":0}"#, bytes), ToolError),
+        take("numbers as strings", copies("numbers", "\"1\"", bytes), Bounded),
+        take("numbers of the wrong type", copies("numbers", "[]", bytes), ToolError),
         take("deep arrays", format!(r#""any":{}{}"#, "[".repeat(deep), "]".repeat(deep)), ToolError),
         take(
             "deep objects that are ignored",
@@ -151,18 +153,14 @@ fn calls(bytes: usize) -> Vec<Request> {
             if bytes / 6 > MOST_VALUES { ToolError } else { Result },
         ),
         Request::call("unknown keys", "exact", &list(|n| format!(r#""frist_name{n}":1"#), bytes), ToolError),
-        take(
-            "integers with an exponent",
-            format!(r#""numbers":[{}]"#, list(|_| "1e0".into(), bytes)),
-            Bounded,
-        ),
-        take("fractions for integers", format!(r#""numbers":[{}]"#, list(|_| "1.0".into(), bytes)), Bounded),
-        take("`null` for integers", format!(r#""numbers":[{}]"#, list(|_| "null".into(), bytes)), ToolError),
-        take("objects for a text", format!(r#""text":[{}]"#, list(|_| "{}".into(), bytes)), ToolError),
+        take("integers with an exponent", copies("numbers", "1e0", bytes), Bounded),
+        take("fractions for integers", copies("numbers", "1.0", bytes), Bounded),
+        take("`null` for integers", copies("numbers", "null", bytes), ToolError),
+        take("objects for a text", copies("text", "{}", bytes), ToolError),
         take("duplicate keys", list(|_| r#""limit":1"#.into(), bytes), ToolError),
         take(
             "duplicate keys in what is ignored",
-            format!(r#""other":[{}]"#, list(|_| r#"{"a":1,"b":1,"\u0061":2}"#.into(), bytes)),
+            copies("other", r#"{"a":1,"b":1,"\u0061":2}"#, bytes),
             ToolError,
         ),
         take(
@@ -170,32 +168,16 @@ fn calls(bytes: usize) -> Vec<Request> {
             format!(r#""any":{{{}}}"#, list(|n| format!(r#""\u0061{n}":1"#), bytes)),
             Result,
         ),
-        take("objects of one member", format!(r#""any":[{}]"#, list(|_| r#"{"":0}"#.into(), bytes)), Result),
-        take(
-            "tagged enums",
-            format!(r#""shapes":[{}]"#, list(|_| r#"{"kind":"square","side":1}"#.into(), bytes)),
-            Result,
-        ),
-        take(
-            "tagged enums with a slip",
-            format!(r#""shapes":[{}]"#, list(|_| r#"{"kind":"square","side":"1"}"#.into(), bytes)),
-            Bounded,
-        ),
-        take(
-            "tagged enums of no variant",
-            format!(r#""shapes":[{}]"#, list(|_| r#"{"kind":"sqare"}"#.into(), bytes)),
-            ToolError,
-        ),
+        take("objects of one member", copies("any", r#"{"":0}"#, bytes), Result),
+        take("tagged enums", copies("shapes", r#"{"kind":"square","side":1}"#, bytes), Result),
+        take("tagged enums with a slip", copies("shapes", r#"{"kind":"square","side":"1"}"#, bytes), Bounded),
+        take("tagged enums of no variant", copies("shapes", r#"{"kind":"sqare"}"#, bytes), ToolError),
         take(
             "a set of objects",
-            format!(r#""set":[{}]"#, list(|n| format!(r#"{{"kind":"square","side":{n}}}"#), bytes)),
+            each("set", |n| format!(r#"{{"kind":"square","side":{n}}}"#), bytes),
             Result,
         ),
-        take(
-            "a set of equal objects",
-            format!(r#""set":[{}]"#, list(|_| r#"{"kind":"square","side":1}"#.into(), bytes)),
-            ToolError,
-        ),
+        take("a set of equal objects", copies("set", r#"{"kind":"square","side":1}"#, bytes), ToolError),
         take(
             "a set whose last object is there twice",
             format!(
@@ -246,37 +228,21 @@ fn calls_of_other_types(bytes: usize) -> Vec<Request> {
             Result,
         ),
         hold("deep trees", format!(r#""tree":{{"children":[{}]}}"#, list(|_| chain.clone(), bytes)), Result),
-        hold(
-            "untagged enums",
-            format!(r#""amounts":[{}]"#, list(|_| r#"{"name":"a"}"#.into(), bytes)),
-            Result,
-        ),
-        hold(
-            "untagged enums of no variant",
-            format!(r#""amounts":[{}]"#, list(|_| r#"{"nam":"a"}"#.into(), bytes)),
-            ToolError,
-        ),
-        hold("a list of names", format!(r#""countries":[{}]"#, list(|_| r#""spain""#.into(), bytes)), Result),
-        hold(
-            "names in structs with rules",
-            format!(r#""trips":[{}]"#, list(|_| r#"{"to":"spain"}"#.into(), bytes)),
-            Result,
-        ),
-        hold("a set of strings", format!(r#""names":[{}]"#, list(|n| format!(r#""{n}""#), bytes)), Result),
-        hold("a set of numbers", format!(r#""keys":[{}]"#, list(|n| n.to_string(), bytes)), Result),
-        hold(
-            "integers of 128 bits",
-            format!(r#""wide":[{}]"#, list(|_| i128::MIN.to_string(), bytes)),
-            Result,
-        ),
+        hold("untagged enums", copies("amounts", r#"{"name":"a"}"#, bytes), Result),
+        hold("untagged enums of no variant", copies("amounts", r#"{"nam":"a"}"#, bytes), ToolError),
+        hold("a list of names", copies("countries", r#""spain""#, bytes), Result),
+        hold("names in structs with rules", copies("trips", r#"{"to":"spain"}"#, bytes), Result),
+        hold("a set of strings", each("names", |n| format!(r#""{n}""#), bytes), Result),
+        hold("a set of numbers", each("keys", |n| n.to_string(), bytes), Result),
+        hold("integers of 128 bits", each("wide", |_| i128::MIN.to_string(), bytes), Result),
         hold("lists by name", format!(r#""lists":{{{}}}"#, list(|n| format!(r#""{n}":[]"#), bytes)), Result),
         hold(
             "numbers of 1,000 digits",
-            format!(r#""floats":[{}]"#, list(|n| format!("{}.{}e-400", n + 1, "7".repeat(1000)), bytes)),
+            each("floats", |n| format!("{}.{}e-400", n + 1, "7".repeat(1000)), bytes),
             Result,
         ),
         hold("a number of all digits", format!(r#""floats":[0.{}]"#, "3".repeat(bytes)), Result),
-        hold("fractions", format!(r#""floats":[{}]"#, list(|_| "1.5e9".into(), bytes)), Result),
+        hold("fractions", copies("floats", "1.5e9", bytes), Result),
         Request::call("escaped text", "echo", &format!(r#""text":"{}""#, repeat(r"\u00e9", bytes)), Result),
         Request::call("escaped quotes", "echo", &format!(r#""text":"{}""#, repeat(r#"\""#, bytes)), Result),
         Request::call(
@@ -285,12 +251,7 @@ fn calls_of_other_types(bytes: usize) -> Vec<Request> {
             &format!(r#""text":"{}""#, repeat(r"\u0001", bytes)),
             Result,
         ),
-        Request::call(
-            "a structured result",
-            "mirror",
-            &format!(r#""rows":[{}]"#, list(|_| r#"{"limit":1}"#.into(), bytes)),
-            Result,
-        ),
+        Request::call("a structured result", "mirror", &copies("rows", r#"{"limit":1}"#, bytes), Result),
     ]
 }
 
@@ -298,12 +259,8 @@ fn calls_of_other_types(bytes: usize) -> Vec<Request> {
 fn calls_of_a_schema(bytes: usize) -> Vec<Request> {
     let dynamic = |name, arguments: String, outcome| Request::call(name, "dynamic", &arguments, outcome);
     vec![
-        dynamic(
-            "unique objects",
-            format!(r#""unique":[{}]"#, list(|n| format!(r#"{{"a":{n}}}"#), bytes)),
-            Result,
-        ),
-        dynamic("unique numbers", format!(r#""unique":[{}]"#, list(|n| n.to_string(), bytes)), Result),
+        dynamic("unique objects", each("unique", |n| format!(r#"{{"a":{n}}}"#), bytes), Result),
+        dynamic("unique numbers", each("unique", |n| n.to_string(), bytes), Result),
         dynamic(
             "unique numbers but the last",
             format!(r#""unique":[{},0]"#, list(|n| n.to_string(), bytes)),
@@ -314,32 +271,16 @@ fn calls_of_a_schema(bytes: usize) -> Vec<Request> {
             format!(r#""unique":[{},"0"]"#, list(|n| format!(r#""{n}""#), bytes)),
             ToolError,
         ),
-        dynamic("equal numbers", format!(r#""unique":[{}]"#, list(|_| "1".into(), bytes)), ToolError),
+        dynamic("equal numbers", copies("unique", "1", bytes), ToolError),
         dynamic(
             "absent members",
-            format!(r#""points":[{}]"#, list(|_| "{}".into(), bytes)),
+            copies("points", "{}", bytes),
             if bytes > 32 << 10 { ToolError } else { Result },
         ),
-        dynamic(
-            "alternatives of objects",
-            format!(r#""branches":[{}]"#, list(|_| r#"{"a":2}"#.into(), bytes)),
-            Result,
-        ),
-        dynamic(
-            "alternatives of fractions",
-            format!(r#""branches":[{}]"#, list(|_| r#"{"a":2.0}"#.into(), bytes)),
-            Result,
-        ),
-        dynamic(
-            "alternatives of lists",
-            format!(r#""branches":[{}]"#, list(|_| "[0,1]".into(), bytes)),
-            Result,
-        ),
-        dynamic(
-            "no alternative",
-            format!(r#""branches":[{}]"#, list(|_| r#"{"a":3}"#.into(), bytes)),
-            ToolError,
-        ),
+        dynamic("alternatives of objects", copies("branches", r#"{"a":2}"#, bytes), Result),
+        dynamic("alternatives of fractions", copies("branches", r#"{"a":2.0}"#, bytes), Result),
+        dynamic("alternatives of lists", copies("branches", "[0,1]", bytes), Result),
+        dynamic("no alternative", copies("branches", r#"{"a":3}"#, bytes), ToolError),
         dynamic(
             "keys with a pattern",
             format!(r#""named":{{{}}}"#, list(|n| format!(r#""k{n}":1"#), bytes)),
@@ -509,7 +450,7 @@ fn envelopes(bytes: usize) -> Vec<Request> {
         ),
         whole("blank lines", format!("{}{ping}", "\n".repeat(bytes)), Error),
         whole("a message behind blanks", format!("{}{ping}", " ".repeat(bytes)), Error),
-        take("values between blanks", format!(r#""numbers":[{}]"#, list(|_| " \t 1 \r ".into(), bytes)), Result),
+        take("values between blanks", copies("numbers", " \t 1 \r ", bytes), Result),
         whole("half a message", format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":[{}"#, long_list(|_| "1".into(), bytes)), Error),
         whole("nothing but brackets", "[".repeat(bytes), Error),
         Request::legacy(

@@ -2,7 +2,7 @@
 
 use mcp_runtime::prelude::*;
 
-use super::requests::{Outcome, Request, list};
+use super::requests::{Outcome, Request, copies, each, list};
 
 #[mcp_type]
 pub(crate) struct Tag {
@@ -38,9 +38,7 @@ pub(crate) fn requests(bytes: usize) -> Vec<Request> {
     let parse = |name, arguments: String, outcome| Request::call(name, "parse", &arguments, outcome);
     let texts =
         |argument: &str, text: &str| format!(r#""{argument}":[{}]"#, list(|_| format!("\"{text}\""), bytes));
-    let tags = |member: &str, text: &str| {
-        format!(r#""tags":[{}]"#, list(|_| format!(r#"{{"{member}":"{text}"}}"#), bytes))
-    };
+    let tags = |member: &str, text: &str| each("tags", |_| format!(r#"{{"{member}":"{text}"}}"#), bytes);
     let with_slip = |arguments: String| format!(r#""slip":"1",{arguments}"#);
     let a = |n: usize| "a".repeat(n);
     vec![
@@ -73,23 +71,19 @@ pub(crate) fn requests(bytes: usize) -> Vec<Request> {
             Result,
         ),
         parse("half surrogates", texts("texts", r"\ud800"), ToolError),
-        parse(
-            "numbers with long exponents",
-            format!(r#""floats":[{}]"#, list(|_| "1.234567890123456789e-301".into(), bytes)),
-            Result,
-        ),
+        parse("numbers with long exponents", copies("floats", "1.234567890123456789e-301", bytes), Result),
         parse(
             "numbers with long exponents and a slip",
-            with_slip(format!(r#""floats":[{}]"#, list(|_| "1.234567890123456789e-301".into(), bytes))),
+            with_slip(copies("floats", "1.234567890123456789e-301", bytes)),
             Bounded,
         ),
         parse(
             "numbers with an exponent of 1,000 digits",
-            format!(r#""doubles":[{}]"#, list(|_| format!("1e-{}", "9".repeat(1000.min(bytes / 4))), bytes)),
+            each("doubles", |_| format!("1e-{}", "9".repeat(1000.min(bytes / 4))), bytes),
             Result,
         ),
         parse("numbers as strings with fractions", texts("floats", "1.5e3"), Bounded),
         parse("numbers that are words", texts("floats", "many"), ToolError),
-        parse("150,000 wrong values", format!(r#""texts":[{}]"#, list(|n| n.to_string(), bytes)), ToolError),
+        parse("150,000 wrong values", each("texts", |n| n.to_string(), bytes), ToolError),
     ]
 }

@@ -159,33 +159,21 @@ async fn every_other_client_gets_a_failed_result() {
 #[tokio::test]
 async fn an_error_with_an_invalid_url_is_a_private_failure() {
     #[mcp_tool]
-    fn nothing() -> Result<(), ProtocolError> {
-        Err(ProtocolError::url_elicitation_required([]))
+    fn wrong(case: u8) -> Result<(), ProtocolError> {
+        let script = UrlElicitation::new("x", "secret", "javascript:alert(1)");
+        Err(match case {
+            0 => ProtocolError::url_elicitation_required([]),
+            1 => ProtocolError::new(-32042, "secret"),
+            _ => ProtocolError::url_elicitation_required([script]),
+        })
     }
-    #[mcp_tool]
-    fn by_hand() -> Result<(), ProtocolError> {
-        Err(ProtocolError::new(-32042, "secret"))
-    }
-    #[mcp_tool]
-    fn script() -> Result<(), ProtocolError> {
-        Err(ProtocolError::url_elicitation_required([UrlElicitation::new(
-            "x",
-            "secret",
-            "javascript:alert(1)",
-        )]))
-    }
-    let builder = mcp_runtime::server!().tool::<nothing>().tool::<by_hand>().tool::<script>();
-    let (mut server, _) = client(builder, |_, _| json!({ "action": "accept" }));
+    let (mut server, _) =
+        client(mcp_runtime::server!().tool::<wrong>(), |_, _| json!({ "action": "accept" }));
     for revision in [Revision::LATEST, Revision::V2025_11_25] {
-        if revision != Revision::LATEST {
-            server = server.legacy(revision);
-        }
-        for tool in ["nothing", "by_hand", "script"] {
-            assert_eq!(
-                failure(&server.call(tool, json!({})).await),
-                format!("tool '{tool}' failed"),
-                "{revision}"
-            );
+        server = server.legacy(revision);
+        for case in 0..3 {
+            let reply = server.call("wrong", json!({ "case": case })).await;
+            assert_eq!(failure(&reply), "tool 'wrong' failed", "{case} {revision}");
         }
     }
 }

@@ -138,19 +138,6 @@ async fn opened(fifo: &Path) -> impl Future<Output = ()> + use<> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cancelling_a_call_kills_the_program_and_what_it_has_started() {
-    let folder = Folder::new();
-    let (tool, fifo) = lingering(&folder);
-    let server = with_tool(&folder, &tool);
-    let ended = tokio::select! {
-        reply = server.call("linger", json!({ "value": fifo })) => panic!("{reply}"),
-        ended = opened(&fifo) => ended,
-    };
-    // the future of the call has been dropped, which cancels it
-    ended.await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn the_time_limit_kills_the_program_and_what_it_has_started() {
     let folder = Folder::new();
     let (mut tool, fifo) = lingering(&folder);

@@ -19,14 +19,7 @@ fn ask(loud: bool) -> String {
 
 fn full() -> ServerBuilder {
     mcp_runtime::server!()
-        .info(|info| {
-            info.name("n")
-                .version("1.2.3")
-                .title("T")
-                .website("https://example.org")
-                .icon("https://example.org/i.png")
-                .instructions("Ask nicely.")
-        })
+        .info(|info| info.name("n").version("1.2.3").instructions("Ask nicely."))
         .tool::<echo>()
         .resource::<one>()
         .prompt::<ask>()
@@ -116,13 +109,7 @@ async fn every_modern_result_has_server_info_and_a_result_type() {
     for (method, params) in requests().into_iter().chain([("server/discover", json!({}))]) {
         let reply = server.request(method, params).await;
         assert_eq!(reply.value()["resultType"], "complete", "{method}: {reply}");
-        let mut info = json!({ "name": "n", "version": "1.2.3" });
-        if method == "server/discover" {
-            info["title"] = "T".into();
-            info["websiteUrl"] = "https://example.org".into();
-            info["icons"] = json!([{ "src": "https://example.org/i.png" }]);
-        }
-        let meta = json!({ "io.modelcontextprotocol/serverInfo": info });
+        let meta = json!({ "io.modelcontextprotocol/serverInfo": { "name": "n", "version": "1.2.3" } });
         assert_eq!(reply.value()["_meta"], meta, "{method}");
         let cacheable = method.ends_with("/list") || ["resources/read", "server/discover"].contains(&method);
         assert_eq!(reply.value().get("ttlMs").is_some(), cacheable, "{method}: {reply}");

@@ -160,77 +160,58 @@ fn a_published_default_conforms_to_its_schema() {
 }
 
 #[test]
-fn schemas_of_other_dialects_and_malformed_annotations_are_refused() {
-    let with = |keyword: &str, value: Value| {
-        let mut schema = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
-        schema[keyword] = value.clone();
-        let root = mcp_runtime::server!().add(echo(schema.clone())).build().err().map(|e| format!("{e:?}"));
-        let output = ToolDef::builder("out").output_schema(schema).handler(|_| async { "" });
-        let output = mcp_runtime::server!().add(output).build().err().map(|e| format!("{e:?}"));
-        assert_eq!(root.is_some(), output.is_some());
-        let mut schema = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
-        schema["properties"]["a"][keyword] = value;
-        let nested = mcp_runtime::server!().add(echo(schema)).build().err().map(|e| format!("{e:?}"));
-        assert_eq!(root.is_some(), nested.is_some(), "{keyword}");
-        root
-    };
-    let dialect = with("$schema", json!("http://json-schema.org/draft-07/schema#")).expect("another dialect");
-    assert!(
-        dialect.contains("the dialect \"http://json-schema.org/draft-07/schema#\" is not 2020-12"),
-        "{dialect}"
-    );
-    assert!(dialect.contains("`.trusted_input_schema(..)`"), "{dialect}");
-    assert_eq!(with("$schema", json!("https://json-schema.org/draft/2020-12/schema")), None);
-    for (keyword, value) in [
-        ("$schema", json!(7)),
-        ("title", json!(1)),
-        ("description", json!(["a"])),
-        ("deprecated", json!("yes")),
-        ("examples", json!({ "a": 1 })),
-        ("readOnly", json!(1)),
-        ("writeOnly", json!(null)),
-        ("format", json!(["date"])),
-        ("$comment", json!({})),
-        ("contentEncoding", json!(true)),
-        ("$defs", json!([])),
-        ("$defs", json!({ "Unused": 3 })),
-        ("$defs", json!({ "Unused": { "title": 3 } })),
+fn schemas_that_cannot_be_enforced_are_errors_and_those_that_are_no_schemas_also_if_they_are_trusted() {
+    let build = |tool: ToolDef| mcp_runtime::server!().add(tool).build().err().map(|error| error.to_string());
+    let tool = || ToolDef::builder("t");
+    let handler = |_: ToolCall| async { "" };
+    let root = |keyword: &str, value: &Value| json!({ "type": "object", keyword: value });
+    for (keyword, value, is_error_if_trusted) in [
+        ("$schema", json!(7), true),
+        ("title", json!(1), true),
+        ("description", json!(["a"]), true),
+        ("deprecated", json!("yes"), true),
+        ("examples", json!({ "a": 1 }), true),
+        ("readOnly", json!(1), true),
+        ("writeOnly", json!(null), true),
+        ("format", json!(["date"]), true),
+        ("$comment", json!({}), true),
+        ("contentEncoding", json!(true), true),
+        ("$defs", json!([]), true),
+        ("$defs", json!({ "Unused": 3 }), true),
+        ("$defs", json!({ "Unused": { "title": 3 } }), true),
+        ("$schema", json!("http://json-schema.org/draft-07/schema#"), false),
+        ("$id", json!("https://example.com/a#b"), true),
+        ("$anchor", json!("no anchor"), true),
+        ("$vocabulary", json!({ "a": 1 }), true),
+        ("required", json!("a"), true),
+        ("exclusiveMinimum", json!(true), true),
+        ("multipleOf", json!(0), true),
+        ("items", json!([true]), true),
+        ("anyOf", json!([]), true),
+        ("dependencies", json!({ "a": 1 }), true),
     ] {
-        let error = with(keyword, value.clone());
-        assert!(error.is_some_and(|error| error.contains("cannot be enforced")), "{keyword}: {value}");
-    }
-}
-
-#[test]
-fn a_schema_that_the_meta_schema_refuses_is_an_error_trusted_or_not() {
-    let build = |schema: Value, is_trusted: bool| {
-        let tool = ToolDef::builder("t");
-        let tool = if is_trusted { tool.trusted_input_schema(schema) } else { tool.input_schema(schema) };
-        let tool = tool.handler(|_: ToolCall| async { "" });
-        mcp_runtime::server!().add(tool).build().err().map(|error| format!("{error:?}"))
-    };
-    for property in [
-        json!({ "$id": "https://example.com/a#b" }),
-        json!({ "$anchor": "no anchor" }),
-        json!({ "$vocabulary": { "a": 1 } }),
-        json!({ "type": "text" }),
-        json!({ "required": "a" }),
-        json!({ "exclusiveMinimum": true }),
-        json!({ "multipleOf": 0 }),
-        json!({ "items": [true] }),
-        json!({ "anyOf": [] }),
-        json!({ "dependencies": { "a": 1 } }),
-        json!(7),
-    ] {
-        for is_trusted in [false, true] {
-            let schema = json!({ "type": "object", "properties": { "a": property } });
-            let error = build(schema, is_trusted).unwrap_or_else(|| panic!("{property} was published"));
+        let schema = root(keyword, &value);
+        let nested = root("properties", &json!({ "a": { keyword: value } }));
+        for tool in [
+            tool().input_schema(schema.clone()).handler(handler),
+            tool().input_schema(nested.clone()).handler(handler),
+            tool().output_schema(schema.clone()).handler(handler),
+        ] {
+            let error = build(tool).unwrap_or_else(|| panic!("{schema} was published"));
             assert!(error.contains("tool `t`: ") && !error.contains("``"), "{error}");
         }
+        let trusted = build(tool().trusted_input_schema(nested.clone()).handler(handler));
+        assert_eq!(trusted.is_some(), is_error_if_trusted, "{schema}: {trusted:?}");
     }
-    let old =
-        json!({ "$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "items": [true] });
-    assert_eq!(build(old, true), None);
+    let draft_7 = root("$schema", &json!("http://json-schema.org/draft-07/schema#"));
+    let error = build(tool().input_schema(draft_7).handler(handler)).expect("another dialect");
+    assert!(
+        error.contains("the dialect \"http://json-schema.org/draft-07/schema#\" is not 2020-12")
+            && error.contains("`.trusted_input_schema(..)`"),
+        "{error}"
+    );
+    let own = root("$schema", &json!("https://json-schema.org/draft/2020-12/schema"));
+    assert_eq!(build(tool().input_schema(own).handler(handler)), None);
 }
 
 #[tokio::test]

@@ -215,15 +215,7 @@ macro_rules! types {
 
             #[$attribute]
             #[derive(Debug)]
-            pub(super) struct Pair(u32, #[schemars(length(max = 3))] String);
-
-            #[$attribute]
-            #[derive(Debug)]
             pub(super) struct Wrapped(Option<u32>);
-
-            #[$attribute]
-            #[derive(Debug)]
-            pub(super) struct Unit;
 
             #[$attribute]
             #[derive(Debug)]
@@ -242,22 +234,6 @@ macro_rules! types {
                 Move { color: Color, then: Option<Box<Step>> },
                 Stop(Filter),
                 End,
-            }
-
-            #[$attribute]
-            #[derive(Debug)]
-            #[serde(untagged)]
-            pub(super) enum Any {
-                Text(String),
-                Step { step: Step },
-                List(Vec<Any>),
-            }
-
-            #[$attribute]
-            #[derive(Debug)]
-            #[serde(rename = "Given")]
-            pub(super) struct Named {
-                a: Wrapped,
             }
 
             #[$attribute]
@@ -301,13 +277,9 @@ fn types_behave_as_if_they_had_the_derives_of_serde_and_schemars() {
     let texts = [
         "null",
         "1",
-        "\"a\"",
         "\"red\"",
         "\"verde\"",
         "\"Green\"",
-        "[1,\"a\"]",
-        "[1]",
-        "[[\"b\"]]",
         "{}",
         r#"{"firstAuthor":3,"sections":[{"parts":[]}],"names":{"a":{}},"cached":1}"#,
         r#"{"firstAuthor":"x"}"#,
@@ -315,16 +287,13 @@ fn types_behave_as_if_they_had_the_derives_of_serde_and_schemars() {
         r#"{"kind":"Move","color":"red","x":1}"#,
         r#"{"kind":"Stop","firstAuthor":1}"#,
         r#"{"kind":"Run"}"#,
-        r#"{"step":{"kind":"End"}}"#,
         r#"{"wrapped":null,"firstAuthor":7}"#,
         r#"{"wrapped":5,"type":4}"#,
-        r#"{"a":5}"#,
     ];
     macro_rules! compare {
         ($($name:ident)*) => {$(
             assert_eq!(describe::<attributed::$name>(&texts), describe::<plain::$name>(&texts));
         )*};
     }
-    compare!(Filter Pair Wrapped Unit Color Step Any Named Optional);
-    assert_ne!(describe::<attributed::Filter>(&texts), describe::<attributed::Pair>(&texts));
+    compare!(Filter Wrapped Color Step Optional);
 }

@@ -2,29 +2,19 @@
 
 use mcp_runtime::{
     client_request::CreateMessage,
-    content::{Embedded, Icon, Message, ResourceContents, ResourceLink, Role, Text, Theme},
-    context::LogLevel,
-    prompt::PromptResult,
+    content::{Icon, Role, Theme},
     resource::ListedResource,
 };
 
-use crate::prelude::*;
+use crate::{matrix::sample_server, prelude::*};
 
-/// A tool
+/// Has icons in every notation
 #[mcp_tool(
-    icon = "https://example.org/i.png",
-    icon(src = "https://example.org/d.svg", mime = "image/svg+xml", sizes("any"), theme = "dark"),
     icon("data:image/png;base64,AA", "https://example.org/j.png"),
     icon(theme = "light", sizes = ["48x48", "96x96"], src = "https://example.org/l.png")
 )]
-fn tool(#[mcp(title = "How many of them")] count: Option<u8>) -> Option<u8> {
+fn drawn(#[mcp(title = "How many of them")] count: Option<u8>) -> Option<u8> {
     count
-}
-
-/// A text
-#[mcp_resource(uri = "test://text", icon(src = "https://example.org/t.png", sizes("16x16")))]
-fn text() -> &'static str {
-    "text"
 }
 
 fn instances() -> Vec<ListedResource> {
@@ -50,81 +40,47 @@ fn page(name: String) -> String {
     name
 }
 
-/// A prompt
-#[mcp_prompt(icon(src = "https://example.org/m.png", theme = "light"))]
-fn prompt(
-    /// What about
-    #[mcp(title = "Subject matter")]
-    topic: String,
-    tone: Option<String>,
-) -> String {
-    format!("{topic} {tone:?}")
-}
-
-/// Links
-#[mcp_tool]
-fn link() -> ResourceLink {
-    ResourceLink::new("test://text", "text")
-        .title("A text")
-        .icon("https://example.org/k.png")
-        .icon(Icon::new("https://example.org/o.png").mime("image/png").sizes(["32x32"]).theme(Theme::Dark))
-        .meta("k", 1)
-}
-
 fn builder() -> ServerBuilder {
-    mcp_runtime::server!()
-        .discover_in(module_path!())
-        .info(|info| {
-            info.name("n")
-                .version("1")
-                .title("Everything")
-                .description("All that there is.")
-                .website("https://example.org")
-                .icon("https://example.org/s.png")
-                .icon(
-                    Icon::new("https://example.org/big.svg")
-                        .mime("image/svg+xml")
-                        .sizes(["any"])
-                        .theme(Theme::Dark),
-                )
-        })
-        .add(
-            ToolDef::builder("made")
-                .icon("https://example.org/r.png")
-                .icon(Icon::new("https://example.org/x.png").sizes(["1x2"]))
-                .handler(|_: ToolCall| async {}),
-        )
+    let made = ToolDef::builder("made").icon("https://example.org/r.png");
+    let made = made.icon(Icon::new("https://example.org/x.png").sizes(["1x2"]));
+    let builder = sample_server::builder().tool::<drawn>().resource::<page>();
+    builder.add(made.handler(|_: ToolCall| async {}))
 }
 
-/// The `icons` of every kind of list entry, and of a resource link.
+/// The `icons` of every entry of a list that has some, and of a resource link.
 async fn icons(server: &TestServer) -> Value {
-    let tools = server.list_tools().await;
-    let resources = server.list_resources().await;
-    let templates = server.list_templates().await;
-    let link = server.call("link", json!({})).await;
-    json!({
-        "tool": named(&tools, "tool")["icons"],
-        "made": named(&tools, "made")["icons"],
-        "text": named(&resources, "text")["icons"],
-        "plain": named(&resources, "plain")["icons"],
-        "own": named(&resources, "own")["icons"],
-        "page": named(&templates, "page")["icons"],
-        "prompt": named(&server.list_prompts().await, "prompt")["icons"],
-        "link": link.value()["content"][0]["icons"],
-    })
+    let mut lists = server.list_tools().await;
+    lists.extend(server.list_resources().await);
+    lists.extend(server.list_templates().await);
+    lists.extend(server.list_prompts().await);
+    let blocks = server.call("blocks", json!({})).await;
+    let mut found = json!({ "link": blocks.value()["content"][3]["icons"] });
+    for entry in lists.iter().filter(|entry| entry.get("icons").is_some()) {
+        found[entry["name"].as_str().expect("a name")] = entry["icons"].clone();
+    }
+    found
 }
 
 #[tokio::test]
 async fn icons_are_serialized_in_full_on_every_kind_of_item() {
     let mut server = serve(builder());
-    let page = json!([{ "src": "https://example.org/p.png", "mimeType": "image/png" }]);
+    let icon = json!({ "src": "https://example.com/icon.png" });
+    let light = json!([{
+        "src": "https://example.com/light.png", "mimeType": "image/png", "sizes": ["48x48"], "theme": "light"
+    }]);
+    let (of_page, of_bytes) = (
+        json!([{ "src": "https://example.org/p.png", "mimeType": "image/png" }]),
+        json!([{ "src": "https://example.com/icon.png", "theme": "light" }]),
+    );
     let all = json!({
-        "tool": [
-            { "src": "https://example.org/i.png" },
+        "every_option": [
+            icon,
             {
-                "src": "https://example.org/d.svg", "mimeType": "image/svg+xml", "sizes": ["any"],
+                "src": "https://example.com/dark.svg", "mimeType": "image/svg+xml", "sizes": ["any", "48x48"],
                 "theme": "dark"
-            },
+            }
+        ],
+        "drawn": [
             { "src": "data:image/png;base64,AA" },
             { "src": "https://example.org/j.png" },
             { "src": "https://example.org/l.png", "sizes": ["48x48", "96x96"], "theme": "light" }
@@ -133,55 +89,47 @@ async fn icons_are_serialized_in_full_on_every_kind_of_item() {
             { "src": "https://example.org/r.png" },
             { "src": "https://example.org/x.png", "sizes": ["1x2"] }
         ],
-        "text": [{ "src": "https://example.org/t.png", "sizes": ["16x16"] }],
-        "plain": page,
+        "text": [icon],
+        "bytes": of_bytes,
+        "one": light,
+        "test://bytes/two": of_bytes,
+        "page": of_page,
+        "plain": of_page,
         "own": [{ "src": "https://example.org/own.png", "theme": "light" }],
-        "page": page,
-        "prompt": [{ "src": "https://example.org/m.png", "theme": "light" }],
-        "link": [
-            { "src": "https://example.org/k.png" },
-            {
-                "src": "https://example.org/o.png", "mimeType": "image/png", "sizes": ["32x32"],
-                "theme": "dark"
-            }
-        ]
+        "messages": [icon],
+        "link": light
     });
     assert_eq!(icons(&server).await, all);
     for revision in LEGACY {
         server = server.legacy(revision);
-        if revision == Revision::V2025_11_25 {
-            assert_eq!(icons(&server).await, all, "{revision}");
-        } else {
-            let shown = icons(&server).await;
-            let none = shown.as_object().is_some_and(|all| all.values().all(Value::is_null));
-            assert!(none, "{revision}: {shown}");
-        }
+        let known = if revision == Revision::V2025_11_25 { all.clone() } else { json!({ "link": null }) };
+        assert_eq!(icons(&server).await, known, "{revision}");
     }
 }
 
 #[tokio::test]
 async fn server_info_has_the_members_that_the_revision_defines() {
-    let server = builder().build().expect("a server");
+    let server = sample_server::builder().info(|info| info.name("n").version("1")).build().expect("a server");
     let full = json!({
         "name": "n",
         "title": "Everything",
         "version": "1",
-        "description": "All that there is.",
+        "description": "All that there is",
         "icons": [
-            { "src": "https://example.org/s.png" },
+            { "src": "https://example.com/icon.png" },
             {
-                "src": "https://example.org/big.svg", "mimeType": "image/svg+xml", "sizes": ["any"],
-                "theme": "dark"
+                "src": "https://example.com/light.png", "mimeType": "image/png", "sizes": ["48x48"],
+                "theme": "light"
             }
         ],
-        "websiteUrl": "https://example.org"
+        "websiteUrl": "https://example.com"
     });
     const INFO: &str = "io.modelcontextprotocol/serverInfo";
     let modern = TestServer::of(&server);
     let found = modern.request("server/discover", json!({})).await;
     assert_eq!(found.value()["_meta"], json!({ INFO: full }));
     // icons can be large, and clients do not read them from every result
-    let reply = modern.call("tool", json!({})).await;
+    let reply = modern.call("list", json!({})).await;
     assert_eq!(reply.value()["_meta"], json!({ INFO: { "name": "n", "version": "1" } }));
 
     for revision in LEGACY {
@@ -227,19 +175,17 @@ async fn arguments_have_titles() {
     let mut server = serve(builder());
     let tools = server.list_tools().await;
     assert_eq!(
-        named(&tools, "tool")["inputSchema"]["properties"]["count"],
+        named(&tools, "drawn")["inputSchema"]["properties"]["count"],
         json!({ "type": "integer", "title": "How many of them", "minimum": 0, "maximum": 255 })
     );
-    let arguments = json!([
-        { "name": "topic", "title": "Subject matter", "description": "What about", "required": true },
-        { "name": "tone", "required": false }
-    ]);
-    assert_eq!(named(&server.list_prompts().await, "prompt")["arguments"], arguments);
+    let arguments =
+        json!([{ "name": "topic", "title": "What about", "description": "A topic", "required": true }]);
+    assert_eq!(named(&server.list_prompts().await, "messages")["arguments"], arguments);
     for revision in LEGACY {
         server = server.legacy(revision);
         let prompts = server.list_prompts().await;
-        let shown = &named(&prompts, "prompt")["arguments"][0]["title"];
-        let known = if revision >= Revision::V2025_06_18 { json!("Subject matter") } else { Value::Null };
+        let shown = &named(&prompts, "messages")["arguments"][0]["title"];
+        let known = if revision >= Revision::V2025_06_18 { json!("What about") } else { Value::Null };
         assert_eq!(*shown, known, "{revision}");
     }
 }
@@ -284,52 +230,28 @@ async fn a_listed_instance_overrides_the_metadata_of_its_template() {
     }
 }
 
-/// Returns `_meta` everywhere
-#[mcp_resource(uri = "test://meta")]
-fn with_meta() -> mcp_runtime::resource::ResourceResult {
-    let contents = ResourceContents::text("x").meta("of", "contents");
-    mcp_runtime::resource::ResourceResult::new([contents]).meta("of", "result").meta("n", 1)
-}
-
-/// Returns `_meta` everywhere
-#[mcp_prompt(name = "with_meta", meta(of = "entry"))]
-fn prompt_with_meta() -> PromptResult {
-    PromptResult::new([Message::user(Text::new("x").meta("of", "block"))]).meta("of", "result")
-}
-
-/// Returns `_meta` everywhere
-#[mcp_tool(name = "with_meta", meta(of = "entry"))]
-fn tool_with_meta() -> ToolResult {
-    let embedded = Embedded::new(ResourceContents::text("x").uri("a://b").meta("of", "contents"));
-    ToolResult::text("x").with(embedded.meta("of", "block")).meta("of", "result")
-}
-
 #[tokio::test]
 async fn results_have_meta_in_every_revision_and_contents_have_meta_since_2025_06_18() {
-    let server = serve(builder());
-    let of = async |server: &TestServer, meta: &dyn Fn(&Reply) -> Value| {
-        let read = server.read("test://meta").await;
-        let got = server.prompt("with_meta", json!({})).await;
-        let called = server.call("with_meta", json!({})).await;
-        let inner = json!([
-            read.value()["contents"][0]["_meta"]["of"],
-            got.value()["messages"][0]["content"]["_meta"]["of"],
-            called.value()["content"][1]["_meta"]["of"],
-            called.value()["content"][1]["resource"]["_meta"]["of"],
-        ]);
-        (json!([meta(&read), meta(&got), meta(&called)]), inner)
-    };
-    let outer = json!([{ "of": "result", "n": 1 }, { "of": "result" }, { "of": "result" }]);
-    let inner = json!(["contents", "block", "block", "contents"]);
-    let modern = of(&server, &|reply| result(reply)["_meta"].clone()).await;
-    assert_eq!(modern, (outer.clone(), inner.clone()));
-    let mut server = server;
-    for revision in LEGACY {
+    let mut server = serve(sample_server::builder());
+    for revision in LEGACY.into_iter().chain([Revision::LATEST]) {
         server = server.legacy(revision);
-        let known =
-            if revision >= Revision::V2025_06_18 { inner.clone() } else { json!([null, null, null, null]) };
-        let legacy = of(&server, &|reply| reply.value()["_meta"].clone()).await;
-        assert_eq!(legacy, (outer.clone(), known), "{revision}");
+        let read = server.read("test://meta").await;
+        let got = server.prompt("messages", json!({ "topic": "tea" })).await;
+        let called = server.call("reports", json!({})).await;
+        let metas = [&read, &got, &called].map(|reply| reply.value()["_meta"]["k"].clone());
+        assert_eq!(metas, [json!(1), json!(1), json!("v")], "{revision}");
+        let blocks = server.call("blocks", json!({})).await;
+        let content = &blocks.value()["content"];
+        let known = if revision >= Revision::V2025_06_18 { json!(1) } else { Value::Null };
+        for inner in [
+            &read.value()["contents"][0]["_meta"]["k"],
+            &got.value()["messages"][1]["content"]["_meta"]["k"],
+            &content[1]["_meta"]["k"],
+            &content[4]["_meta"]["k"],
+            &content[4]["resource"]["_meta"]["k"],
+        ] {
+            assert_eq!(*inner, known, "{revision}");
+        }
     }
 }
 
@@ -352,28 +274,17 @@ async fn meta_of_a_result_cannot_replace_server_info() {
 
 #[tokio::test]
 async fn notifications_have_meta_since_2025_11_25() {
-    #[mcp_tool]
-    fn logs_with_meta(ctx: &Context) {
-        ctx.progress(1.0).meta("of", "progress").meta("n", 1).send();
-        ctx.log(LogLevel::Warning, "careful").meta("of", "log").send();
-        ctx.log(LogLevel::Warning, "plain").send();
-    }
-    let mut server = serve(
-        mcp_runtime::server!().telemetry(|telemetry| telemetry.client_logging()).tool::<logs_with_meta>(),
-    );
+    let mut server = serve(sample_server::builder());
     let params = json!({
-        "name": "logs_with_meta", "_meta": { "progressToken": 1, "io.modelcontextprotocol/logLevel": "info" }
+        "name": "reports", "_meta": { "progressToken": 1, "io.modelcontextprotocol/logLevel": "info" }
     });
-    let told = async |server: &TestServer| {
-        let reply = server.request("tools/call", params.clone()).await;
-        Value::from_iter(reply.notifications().iter().map(|told| told["params"]["_meta"].clone()))
-    };
-    let all = json!([{ "of": "progress", "n": 1 }, { "of": "log" }, null]);
-    assert_eq!(told(&server).await, all);
-    for revision in LEGACY {
+    for revision in LEGACY.into_iter().chain([Revision::LATEST]) {
         server = server.legacy(revision);
-        let known = if revision >= Revision::V2025_11_25 { all.clone() } else { json!([null, null, null]) };
-        assert_eq!(told(&server).await, known, "{revision}");
+        let reply = server.request("tools/call", params.clone()).await;
+        let metas: Vec<_> = reply.notifications().iter().map(|told| told["params"].get("_meta")).collect();
+        let meta = json!({ "k": 1 });
+        let known = (revision >= Revision::V2025_11_25).then_some(&meta);
+        assert_eq!(metas, [known, known], "{revision}");
     }
 }
 

@@ -10,7 +10,7 @@ mod refusals;
 mod request_state;
 mod revisions;
 mod runtime_items;
-mod sample_server;
+pub(crate) mod sample_server;
 mod subscriptions;
 mod tasks;
 

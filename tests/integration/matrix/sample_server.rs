@@ -190,7 +190,7 @@ fn messages(
     PromptResult::new(all).description("Made for the test").meta("k", 1)
 }
 
-pub(super) fn builder() -> ServerBuilder {
+pub(crate) fn builder() -> ServerBuilder {
     mcp_runtime::server!()
         .discover_in(module_path!())
         .info(|info| {

@@ -1,8 +1,8 @@
 //! Results: text, empty results, content blocks and their annotations, and how they are downgraded for older revisions.
 
-use mcp_runtime::content::{Audio, Content, Embedded, Image, ResourceContents, ResourceLink, Role, Text};
+use mcp_runtime::content::{Content, Embedded, Image, ResourceContents, Role};
 
-use crate::prelude::*;
+use crate::{matrix::sample_server, prelude::*};
 
 #[tokio::test]
 async fn a_string_is_one_text_block() {
@@ -58,75 +58,60 @@ async fn values_of_each_type_become_content_blocks() {
     }
 }
 
-#[mcp_tool]
-fn everything() -> Vec<Content> {
-    let text = Text::new("end").annotated(|hints| {
-        hints.audience([Role::User, Role::Assistant]).priority(0.5).last_modified("2025-01-12T15:00:58Z")
+#[tokio::test]
+async fn blocks_keep_their_order_and_are_downgraded_for_older_revisions() {
+    let mut server = serve(sample_server::builder());
+    let icon = json!({
+        "src": "https://example.com/light.png", "mimeType": "image/png", "sizes": ["48x48"], "theme": "light"
     });
-    vec![
-        "text".into(),
-        Image::new([0xff_u8, 0xfe], "image/png").into(),
-        Audio::new([1_u8, 2, 3], "audio/wav").into(),
-        ResourceLink::new("docs://a", "a").title("A").description("about").mime("text/plain").size(3).into(),
-        Embedded::text("docs://b", "text/markdown", "# b").into(),
-        Embedded::blob("docs://c", "application/x", [0_u8]).into(),
-        text.meta("k", 1).into(),
-    ]
-}
-
-#[tokio::test]
-async fn blocks_keep_their_order() {
-    let server = serve(mcp_runtime::server!().tool::<everything>());
-    assert_eq!(
-        result(&server.call("everything", json!({})).await),
-        json!({ "content": [
-            { "type": "text", "text": "text" },
-            { "type": "image", "data": "//4=", "mimeType": "image/png" },
-            { "type": "audio", "data": "AQID", "mimeType": "audio/wav" },
-            {
-                "type": "resource_link", "uri": "docs://a", "name": "a", "title": "A", "description": "about",
-                "mimeType": "text/plain", "size": 3
+    let whole = json!([
+        {
+            "type": "text", "text": "text",
+            "annotations": { "audience": ["user"], "priority": 0.5, "lastModified": "2026-01-01T00:00:00Z" }
+        },
+        { "type": "image", "data": "cG5n", "mimeType": "image/png", "_meta": { "k": 1 } },
+        { "type": "audio", "data": "d2F2", "mimeType": "audio/wav" },
+        {
+            "type": "resource_link", "uri": "test://link", "name": "link", "title": "A link",
+            "description": "Leads somewhere", "icons": [icon], "mimeType": "text/plain", "size": 3,
+            "annotations": { "priority": 1.0 }, "_meta": { "k": 1 }
+        },
+        {
+            "type": "resource",
+            "resource": {
+                "uri": "test://embedded", "mimeType": "text/plain", "text": "embedded", "_meta": { "k": 1 }
             },
-            { "type": "resource", "resource": { "uri": "docs://b", "mimeType": "text/markdown", "text": "# b" } },
-            { "type": "resource", "resource": { "uri": "docs://c", "mimeType": "application/x", "blob": "AA==" } },
-            {
-                "type": "text", "text": "end",
-                "annotations": {
-                    "audience": ["user", "assistant"], "priority": 0.5, "lastModified": "2025-01-12T15:00:58Z"
-                },
-                "_meta": { "k": 1 }
-            }
-        ] })
-    );
-}
-
-#[tokio::test]
-async fn blocks_are_downgraded_for_older_revisions() {
-    let mut server = serve(mcp_runtime::server!().tool::<everything>());
-    for revision in LEGACY {
+            "_meta": { "k": 1 }
+        },
+        { "type": "resource", "resource": { "uri": "test://blob", "mimeType": "image/png", "blob": "cG5n" } }
+    ]);
+    for revision in [Revision::LATEST].into_iter().chain(LEGACY.into_iter().rev()) {
         server = server.legacy(revision);
-        let reply = server.call("everything", json!({})).await;
-        let content = &reply.value()["content"];
-        let audio = if revision >= Revision::V2025_03_26 {
-            json!({ "type": "audio", "data": "AQID", "mimeType": "audio/wav" })
-        } else {
-            json!({ "type": "resource", "resource": { "uri": content[2]["resource"]["uri"], "mimeType": "audio/wav", "blob": "AQID" } })
-        };
-        assert_eq!(content[2], audio, "{revision}");
-        let modern = revision >= Revision::V2025_06_18;
-        if modern {
-            assert_eq!(content[3]["type"], "resource_link", "{revision}");
-        } else {
-            assert_eq!(content[3], json!({ "type": "text", "text": "a: docs://a" }), "{revision}");
+        let content = server.call("blocks", json!({})).await.value()["content"].clone();
+        let mut known = whole.clone();
+        if revision < Revision::V2025_11_25 {
+            known[3].as_object_mut().map(|link| link.remove("icons"));
         }
-        let mut end = json!({
-            "type": "text", "text": "end", "annotations": { "audience": ["user", "assistant"], "priority": 0.5 }
-        });
-        if modern {
-            end["annotations"]["lastModified"] = "2025-01-12T15:00:58Z".into();
-            end["_meta"] = json!({ "k": 1 });
+        if revision < Revision::V2025_06_18 {
+            known[0]["annotations"] = json!({ "audience": ["user"], "priority": 0.5 });
+            known[3] =
+                json!({ "type": "text", "text": "link: test://link", "annotations": { "priority": 1.0 } });
+            for block in known.as_array_mut().into_iter().flatten() {
+                block.as_object_mut().map(|block| block.remove("_meta"));
+            }
+            known[4]["resource"].as_object_mut().map(|resource| resource.remove("_meta"));
         }
-        assert_eq!(content[6], end, "{revision}");
+        if revision < Revision::V2025_03_26 {
+            let uri = &content[2]["resource"]["uri"];
+            let blob = json!({ "uri": uri, "mimeType": "audio/wav", "blob": "d2F2" });
+            known[2] = json!({ "type": "resource", "resource": blob });
+        }
+        assert_eq!(content, known, "{revision}");
+        // messages of prompts have the same blocks
+        let prompt = server.prompt("messages", json!({ "topic": "tea" })).await;
+        let messages = prompt.value()["messages"].as_array().cloned().unwrap_or_default();
+        let blocks: Vec<_> = messages[..6].iter().map(|message| message["content"].clone()).collect();
+        assert_eq!(json!(blocks), known, "{revision}");
     }
 }
 

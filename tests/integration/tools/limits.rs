@@ -1,6 +1,4 @@
-//! Time limits, concurrency limits and cancellation.
-
-use std::{pin::pin, task::Poll};
+//! Time limits, and limits of calls at once.
 
 use crate::prelude::*;
 
@@ -147,32 +145,6 @@ async fn a_permit_is_released_however_the_call_ends() {
         server.call("single", json!({})).await.expect_failure("case: is missing");
         server.call("single", json!({ "case": "fine" })).await.expect_text("fine");
     }
-}
-
-#[mcp_tool]
-async fn watched(ctx: &Context, gate: &Gate) -> String {
-    let _inside = gate.enter();
-    let (ctx, gate) = (ctx.clone(), gate.clone());
-    spawn(async move {
-        ctx.cancelled().await;
-        gate.open(1);
-    });
-    std::future::pending::<()>().await;
-    String::new()
-}
-
-#[tokio::test]
-async fn a_cancelled_call_is_dropped_and_its_token_is_cancelled() {
-    let gate = Gate::default();
-    let server = serve(mcp_runtime::server!().tool::<watched>().state(gate.clone()));
-    {
-        let mut call = pin!(server.call("watched", json!({})));
-        let polled = std::future::poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx).is_pending())).await;
-        assert!(polled, "it is running");
-        assert_eq!(gate.running(), 1);
-    }
-    assert_eq!(gate.dropped(), 1, "the future is dropped at once");
-    within(gate.wait()).await;
 }
 
 /// Sleeps where it was called

@@ -233,7 +233,7 @@ async fn a_listed_instance_overrides_the_metadata_of_its_template() {
 #[tokio::test]
 async fn results_have_meta_in_every_revision_and_contents_have_meta_since_2025_06_18() {
     let mut server = serve(sample_server::builder());
-    for revision in LEGACY.into_iter().chain([Revision::LATEST]) {
+    for &revision in Revision::ALL {
         server = server.legacy(revision);
         let read = server.read("test://meta").await;
         let got = server.prompt("messages", json!({ "topic": "tea" })).await;
@@ -278,7 +278,7 @@ async fn notifications_have_meta_since_2025_11_25() {
     let params = json!({
         "name": "reports", "_meta": { "progressToken": 1, "io.modelcontextprotocol/logLevel": "info" }
     });
-    for revision in LEGACY.into_iter().chain([Revision::LATEST]) {
+    for &revision in Revision::ALL {
         server = server.legacy(revision);
         let reply = server.request("tools/call", params.clone()).await;
         let metas: Vec<_> = reply.notifications().iter().map(|told| told["params"].get("_meta")).collect();
@@ -303,7 +303,7 @@ async fn client_requests_have_meta_in_2025_11_25() {
         format!("{} {} {} {}", form.is_ok(), visit.is_ok(), model.is_ok(), roots.is_ok())
     }
     let built = mcp_runtime::server!().tool::<asks_with_meta>().build().expect("a server");
-    for revision in LEGACY.into_iter().chain([Revision::LATEST]) {
+    for &revision in Revision::ALL {
         let features = json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": {} });
         let (server, requests) = answering(TestServer::of(&built), features, |method, _| {
             Ok(match method {

@@ -97,14 +97,6 @@ fn missing_state_of_named_functions_is_a_build_error() {
 }
 
 #[tokio::test]
-async fn named_functions_take_the_context() {
-    let server = serve(mcp_runtime::server!().resource::<book>().state(Shelf(vec!["Emma"])));
-    assert_eq!(server.list_resources().await[0]["uri"], "books://Emma");
-    let reply = server.complete("books://{title}", "title", "E").await;
-    assert_eq!(reply.value()["completion"]["values"], json!(["Emma"]));
-}
-
-#[tokio::test]
 async fn a_handle_that_only_a_named_function_takes_is_provided() {
     fn nothing(_: &Completion, server: &ServerHandle) -> Vec<String> {
         server.resources_changed();

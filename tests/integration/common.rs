@@ -118,12 +118,22 @@ pub(crate) fn refusal(reply: &Reply) -> (i64, String) {
     }
 }
 
+/// A subscriber of this thread, until it is dropped.
+pub(crate) struct Subscribed {
+    _subscriber: DefaultGuard,
+    /// With a single dispatcher, `tracing` would ask the threads of other tests, which have none, whether to log.
+    _other: tracing::Dispatch,
+}
+
+pub(crate) fn subscribe(subscriber: impl Subscriber + Send + Sync + 'static) -> Subscribed {
+    let _other = tracing::Dispatch::new(tracing_subscriber::registry());
+    Subscribed { _subscriber: tracing::subscriber::set_default(subscriber), _other }
+}
+
 /// What this thread logs while it is held, and what tasks of its current-thread runtime log.
 pub(crate) struct ThreadLog {
     lines: Lines,
-    _subscribed: DefaultGuard,
-    /// With a single dispatcher, `tracing` would ask the threads of other tests, which have none, whether to log.
-    _other: tracing::Dispatch,
+    _subscribed: Subscribed,
 }
 
 #[derive(Clone, Default)]
@@ -132,9 +142,8 @@ struct Lines(Arc<Mutex<Vec<String>>>);
 impl ThreadLog {
     pub(crate) fn capture() -> Self {
         let lines = Lines::default();
-        let other = tracing::Dispatch::new(tracing_subscriber::registry());
-        let subscriber = tracing_subscriber::registry().with(lines.clone());
-        Self { lines, _subscribed: tracing::subscriber::set_default(subscriber), _other: other }
+        let _subscribed = subscribe(tracing_subscriber::registry().with(lines.clone()));
+        Self { lines, _subscribed }
     }
 
     /// The entries that contain a text, each as `LEVEL name=value ..`.
@@ -163,14 +172,13 @@ impl PrintedText {
     pub(crate) fn of_everything() -> (Self, impl Sized) {
         let everything = Self::default();
         let writer = everything.clone();
-        let other = tracing::Dispatch::new(tracing_subscriber::registry());
         let subscriber = tracing_subscriber::fmt()
             .with_max_level(tracing::Level::TRACE)
             .with_span_events(tracing_subscriber::fmt::format::FmtSpan::FULL)
             .with_ansi(false)
             .with_writer(move || writer.clone())
             .finish();
-        (everything, (tracing::subscriber::set_default(subscriber), other))
+        (everything, subscribe(subscriber))
     }
 
     pub(crate) fn text(&self) -> String {
@@ -197,9 +205,7 @@ impl io::Write for PrintedText {
 pub(crate) struct Exported {
     pub(crate) exporter: InMemorySpanExporter,
     _provider: SdkTracerProvider,
-    _subscribed: DefaultGuard,
-    /// With a single dispatcher, `tracing` would ask the threads of other tests, which have none.
-    _other: tracing::Dispatch,
+    _subscribed: Subscribed,
 }
 
 impl Exported {
@@ -207,10 +213,8 @@ impl Exported {
         let exporter = InMemorySpanExporter::default();
         let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
         let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
-        let other = tracing::Dispatch::new(tracing_subscriber::registry());
-        let subscriber = tracing_subscriber::registry().with(layer);
-        let subscribed = tracing::subscriber::set_default(subscriber);
-        Self { exporter, _provider: provider, _subscribed: subscribed, _other: other }
+        let _subscribed = subscribe(tracing_subscriber::registry().with(layer));
+        Self { exporter, _provider: provider, _subscribed }
     }
 
     /// The spans of requests since the last call of this, in the order in which they ended.
@@ -233,5 +237,9 @@ impl Exported {
 pub(crate) fn samples(text: &str, metric: &str) -> BTreeMap<String, String> {
     let of_metric = text.lines().filter_map(|line| line.strip_prefix(metric));
     let samples = of_metric.filter_map(|rest| rest.rsplit_once(' '));
-    samples.map(|(labels, value)| (labels.to_owned(), value.to_owned())).collect()
+    let samples: BTreeMap<_, _> =
+        samples.map(|(labels, value)| (labels.to_owned(), value.to_owned())).collect();
+    let has_type = text.contains(&format!("# TYPE {} ", metric.trim_end_matches("_count")));
+    assert!(has_type || samples.is_empty(), "{metric} has no type: {text}");
+    samples
 }

@@ -24,6 +24,29 @@ const WRITTEN: [(&str, &str, &str); 7] = [
     ("zed", ".config/zed/settings.json", "json"),
 ];
 
+/// The clients that have a file in projects: the file, and how an entry in it refers to a secret variable.
+const OF_PROJECTS: [(&str, &str, &str); 6] = [
+    ("claude-code", ".mcp.json", "\"${VARIABLE:-}\""),
+    ("vscode", ".vscode/mcp.json", "\"password\": true"),
+    ("cursor", ".cursor/mcp.json", "\"${env:VARIABLE}\""),
+    ("codex", ".codex/config.toml", "\"VARIABLE\""),
+    ("zed", ".zed/settings.json", ""),
+    ("gemini", ".gemini/settings.json", "\"${VARIABLE}\""),
+];
+
+/// A file with another server of the name, whose environment has this value.
+fn with_another(client: &str, value: &str) -> String {
+    let table = match client {
+        "codex" => {
+            return format!("[mcp_servers.probe]\ncommand = \"other\"\nenv = {{ OTHER = \"{value}\" }}\n");
+        }
+        "zed" => "context_servers",
+        "vscode" => "servers",
+        _ => "mcpServers",
+    };
+    json!({ table: { "probe": { "command": "other", "env": { "OTHER": value } } } }).to_string()
+}
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_settings");
 
 struct Home(TestFolder);
@@ -169,14 +192,7 @@ fn a_secret_that_is_given_as_a_flag_is_in_no_file_of_a_project_and_in_no_output(
         format!("-- stdio --token={PLANTED}"),
         format!("-- --proxy-password {PLANTED}"),
     ] {
-        for (client, path, reference) in [
-            ("claude-code", ".mcp.json", "\"${VARIABLE:-}\""),
-            ("vscode", ".vscode/mcp.json", "\"password\": true"),
-            ("cursor", ".cursor/mcp.json", "\"${env:VARIABLE}\""),
-            ("codex", ".codex/config.toml", "\"VARIABLE\""),
-            ("zed", ".zed/settings.json", ""),
-            ("gemini", ".gemini/settings.json", "\"${VARIABLE}\""),
-        ] {
+        for (client, path, reference) in OF_PROJECTS {
             let variable =
                 if arguments.contains("password") { "PROBE_PROXY_PASSWORD" } else { "PROBE_TOKEN" };
             let home = Home::new();
@@ -262,18 +278,8 @@ fn a_url_is_written_in_the_words_of_each_client() {
 
 #[test]
 fn another_server_of_the_name_stays_unless_it_is_replaced_by_force() {
-    for (client, path, ending) in WRITTEN {
-        let table = match client {
-            "zed" => "context_servers",
-            "vscode" => "servers",
-            _ => "mcpServers",
-        };
-        let other = match ending {
-            "toml" => "[mcp_servers.probe]\ncommand = \"other\"\nenv = { OTHER = \"1\" }\n".to_owned(),
-            _ => format!(
-                r#"{{ "{table}": {{ "probe": {{ "command": "other", "env": {{ "OTHER": "1" }} }} }} }}"#
-            ),
-        };
+    for (client, path, _) in WRITTEN {
+        let other = with_another(client, "1");
         let home = Home::new();
         home.write(path, &other);
         for line in [
@@ -495,14 +501,7 @@ fn a_pipe_in_place_of_the_file_is_refused() {
 
 #[test]
 fn the_file_of_a_project_has_no_path_of_the_machine_and_no_value() {
-    for (client, path) in [
-        ("claude-code", ".mcp.json"),
-        ("vscode", ".vscode/mcp.json"),
-        ("cursor", ".cursor/mcp.json"),
-        ("codex", ".codex/config.toml"),
-        ("zed", ".zed/settings.json"),
-        ("gemini", ".gemini/settings.json"),
-    ] {
+    for (client, path, _) in OF_PROJECTS {
         let home = Home::new();
         let report = home.stdout(&format!("{client} --project"));
         let files = home.files();
@@ -596,15 +595,7 @@ fn a_secret_is_in_no_argument_of_another_program() {
         }
         if ending == "json" {
             // kept values of the entry that is there, which may be secret
-            let table = match client {
-                "zed" => "context_servers",
-                "vscode" => "servers",
-                _ => "mcpServers",
-            };
-            let kept = format!(
-                r#"{{ "{table}": {{ "probe": {{ "command": "other", "env": {{ "OLD": "kept-{PLANTED}" }} }} }} }}"#
-            );
-            home.write(path, &kept);
+            home.write(path, &with_another(client, &format!("kept-{PLANTED}")));
             fs::set_permissions(home.path(path), fs::Permissions::from_mode(0o644)).expect("a mode");
         }
         let line = format!("{client} --force --env API_KEY={PLANTED} -- --token {PLANTED}");

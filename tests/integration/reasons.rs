@@ -232,8 +232,8 @@ fn call_of(token: &str) -> HttpRequest {
     if token.is_empty() { request } else { request.header("authorization", &format!("Bearer {token}")) }
 }
 
-/// The next line of the audit log is of a refusal with this reason, and metrics count it.
-pub(crate) async fn assert_refused(server: &Server, lines: &AuditLines, status: u16, reason: &str) {
+/// The next line of the audit log, which is of a refusal with this reason, and metrics count it.
+pub(crate) async fn assert_refused(server: &Server, lines: &AuditLines, status: u16, reason: &str) -> Value {
     let line = lines.next().await;
     assert_eq!((&line["event"], &line["reason"]), (&json!("refused"), &json!(reason)), "{line}");
     assert_eq!(line["status"], status, "{line}");
@@ -241,6 +241,7 @@ pub(crate) async fn assert_refused(server: &Server, lines: &AuditLines, status: 
         r#"mcp_server_refused_requests_total{{http_response_status_code="{status}",mcp_error_reason="{reason}"}}"#
     );
     assert!(server.metrics().unwrap().contains(&counted), "{reason}: {}", server.metrics().unwrap());
+    line
 }
 
 /// Those of other tokens are in the table of `authorization/tokens.rs`.

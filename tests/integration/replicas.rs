@@ -21,36 +21,9 @@ fn echo(message: String) -> String {
     message
 }
 
-async fn replica() -> HttpServer {
-    let server = Server::builder("replicas", "1").stores(|stores| stores.keys([server_key(5)]));
-    HttpServer::start(server.tool::<greet>().tool::<echo>()).await
-}
-
 async fn session(address: SocketAddr) -> String {
     let initialize = HttpRequest::initialize_with("2025-11-25", &json!({"elicitation": {}}));
     initialize.send(address).await.session()
-}
-
-#[tokio::test]
-async fn client_requests_of_a_session_need_sticky_routing() {
-    let (one, two) = (replica().await, replica().await);
-    let id = session(two.address).await;
-    let call = HttpRequest::legacy(&id, 1, "tools/call", &json!({"name": "greet"}));
-    let mut events = EventStream::open(&call, one.address).await.expect("a stream");
-    let asked = events.message().await;
-    assert_eq!(asked["method"], "elicitation/create");
-    let result = json!({"action": "accept", "content": {"name": "Ada"}});
-    let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": result});
-    let answer = HttpRequest::post(answer.to_string()).session(&id);
-    assert_eq!(answer.send(two.address).await.status, 400, "another replica waits for nothing");
-    assert_eq!(answer.send(one.address).await.status, 202);
-    assert_eq!(text_of(&events.message().await), "Hello, Ada! 41");
-    let standalone = HttpRequest::standalone_stream(&id);
-    let mut events = EventStream::open(&standalone, one.address).await.expect("a stream");
-    let end = HttpRequest::new("DELETE").session(&id);
-    assert_eq!(end.send(one.address).await.status, 204);
-    while events.next_event().await.is_some() {}
-    assert_eq!(end.send(one.address).await.status, 404);
 }
 
 /// A server with these keys.
@@ -79,23 +52,6 @@ async fn shares_calls(from: &HttpServer, to: &HttpServer) -> bool {
     let answer = json!({ "name": { "action": "accept", "content": { "name": "Ada" } } });
     let params = json!({ "inputResponses": answer, "requestState": asked["result"]["requestState"] });
     call(params).send(to.address).await.json()["result"]["content"][0]["text"] == "Hello, Ada! 41"
-}
-
-#[tokio::test]
-async fn each_step_of_a_key_rotation_can_be_rolled_out_replica_by_replica() {
-    let (old, new) = (1, 2);
-    let steps: [&[u8]; 4] = [&[old], &[old, new], &[new, old], &[new]];
-    for step in steps.windows(2) {
-        let (before, after) = (with_keys(step[0]).await, with_keys(step[1]).await);
-        for (from, to) in [(&before, &after), (&after, &before)] {
-            // the last step drops what only the old key opens, but nothing that was sealed since the step before
-            assert!(shares_sessions(from, to).await, "{step:?}");
-            assert!(shares_calls(from, to).await, "{step:?}");
-        }
-    }
-    // without the first step, replicas that are not restarted yet do not know the new key
-    let (before, after) = (with_keys(&[old]).await, with_keys(&[new, old]).await);
-    assert!(shares_sessions(&before, &after).await && !shares_sessions(&after, &before).await);
 }
 
 fn hex(key: u8) -> String {
@@ -196,42 +152,37 @@ async fn a_session_id_in_a_modern_request_is_ignored() {
 
 #[test]
 fn weak_keys_are_refused() {
-    let build = |key: [u8; 32]| {
-        Server::builder("keys", "1").stores(|stores| stores.keys([server_key(1), key])).build()
-    };
     let mut padded = [0; 32];
     padded[..8].copy_from_slice(b"password");
-    for key in [[0; 32], [7; 32], padded] {
-        let error = build(key).expect_err("refused").to_string();
-        assert_eq!(
-            error
-                .matches("`.stores(|stores| stores.keys(..))` got an invalid key: it can be guessed")
-                .count(),
-            1,
-            "{error}"
-        );
+    let keys = |keys: &[[u8; 32]]| {
+        let keys = keys.to_vec();
+        Server::builder("keys", "1").stores(|stores| stores.keys(keys))
+    };
+    const SET: &str = "`.stores(|stores| stores.keys(..))` got ";
+    for (builder, part) in [
+        (keys(&[server_key(1), [7; 32]]), format!("{SET}an invalid key: it can be guessed")),
+        (keys(&[server_key(1), padded]), format!("{SET}an invalid key: it can be guessed")),
+        (keys(&[]), format!("{SET}no key\ngive it at least one")),
+        (
+            keys(&[server_key(1)]).stores(|stores| stores.keys_from_file("keys")),
+            "keys are set twice, with and without a file".to_owned(),
+        ),
+        (
+            Server::builder("keys", "1").stores(|stores| stores.keys_from_file("/nonexistent/keys")),
+            "`/nonexistent/keys` cannot be read".to_owned(),
+        ),
+    ] {
+        let error = build_error(builder);
+        assert_eq!(error.matches(&part).count(), 1, "{error}");
     }
-    assert!(build(server_key(2)).is_ok());
-    let none = Server::builder("keys", "1").stores(|stores| stores.keys([]));
-    let error = none.build().expect_err("refused").to_string();
-    assert!(
-        error.contains("`.stores(|stores| stores.keys(..))` got no key\ngive it at least one"),
-        "{error}"
-    );
-    let twice =
-        Server::builder("keys", "1").stores(|stores| stores.keys([server_key(1)]).keys_from_file("keys"));
-    let error = twice.build().expect_err("refused").to_string();
-    assert!(error.contains("keys are set twice, with and without a file"), "{error}");
-    let missing = Server::builder("keys", "1").stores(|stores| stores.keys_from_file("/nonexistent/keys"));
-    let error = missing.build().expect_err("refused").to_string();
-    assert!(error.contains("`/nonexistent/keys` cannot be read"), "{error}");
+    assert!(keys(&[server_key(1), server_key(2)]).build().is_ok());
     let server = Server::builder("keys", "1").build().expect("a server");
     assert!(server.handle().reload_keys().is_err(), "the keys are not from a file");
 }
 
 #[tokio::test]
 async fn without_a_shared_store_only_one_process_knows_that_a_session_has_ended() {
-    let (one, two) = (replica().await, replica().await);
+    let (one, two) = (with_keys(&[5]).await, with_keys(&[5]).await);
     let id = session(one.address).await;
     let status = async |at: &HttpServer| {
         HttpRequest::legacy(&id, 1, "tools/list", &json!({})).send(at.address).await.status

@@ -8,7 +8,7 @@ use crate::prelude::*;
 
 /// The skills of the examples.
 pub(crate) const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/skills");
-const MANIFEST: &str = "skill://fixture-skill/SKILL.md";
+pub(crate) const MANIFEST: &str = "skill://fixture-skill/SKILL.md";
 
 fn fixture() -> TestServer {
     serve(mcp_runtime::server!().add(SkillsDir::new(FIXTURE)))
@@ -342,22 +342,6 @@ async fn legacy_clients_see_no_skills() {
 }
 
 #[tokio::test]
-async fn a_public_cache_holds_skills_too() {
-    let server = serve(
-        mcp_runtime::server!().add(SkillsDir::new(FIXTURE)).lists(|lists| lists.ttl(Duration::from_secs(60))),
-    );
-    for (method, uri) in [
-        ("skills/list", ""),
-        ("skills/get", MANIFEST),
-        ("resources/directory/read", "skill://fixture-skill"),
-        ("resources/read", MANIFEST),
-    ] {
-        let reply = result(&server.request(method, json!({ "uri": uri })).await);
-        assert_eq!((&reply["ttlMs"], &reply["cacheScope"]), (&json!(60000), &json!("public")), "{method}");
-    }
-}
-
-#[tokio::test]
 async fn skills_coexist_with_resources_and_mounts() {
     /// Anything
     #[mcp_resource(uri = "skill://{name}/{+path}")]
@@ -408,4 +392,35 @@ async fn invalid_skills_are_build_errors() {
     for part in ["hidden files are not served", "does not begin with frontmatter", "no/such/directory"] {
         assert!(error.contains(part), "{error}");
     }
+}
+
+#[tokio::test]
+async fn skills_with_scopes_are_hidden_from_callers_without_them() {
+    const FOLDER: &str = "skill://internal/fixture-skill";
+    let internal = Server::builder("internal", "1").add(SkillsDir::new(FIXTURE).scopes(["staff", "read"]));
+    let builder = mcp_runtime::server!().add(SkillsDir::new(FIXTURE)).mount("internal", internal);
+    let server = builder.build().expect("a server");
+    let manifest = format!("{FOLDER}/SKILL.md");
+    for (scopes, sees) in [(vec!["staff", "read"], true), (vec!["staff"], false), (vec![], false)] {
+        let client = TestServer::of(&server).caller(Principal::new("test", "ada").with_scopes(scopes));
+        for method in ["skills/list", "resources/list"] {
+            let list = client.request(method, json!({})).await.value().to_string();
+            assert!(list.contains(MANIFEST), "{list}");
+            assert_eq!(list.contains(FOLDER), sees, "{list}");
+        }
+        for (method, uri) in [
+            ("skills/get", &*manifest),
+            ("resources/directory/read", FOLDER),
+            ("resources/read", &manifest),
+            ("resources/read", &format!("{FOLDER}/scripts/check.sh")),
+        ] {
+            let code = client.request(method, json!({ "uri": uri })).await.error().map(|error| error.code);
+            let other = client.request(method, json!({ "uri": "skill://internal/none/SKILL.md" })).await;
+            let expected = if sees { None } else { other.error().map(|error| error.code) };
+            assert_eq!(code, expected, "{method} {uri}");
+        }
+        client.read(MANIFEST).await.expect_ok();
+    }
+    let refused = server.into_service().expect_err("refused").to_string();
+    assert!(refused.contains(&format!("skill `{manifest}`")), "{refused}");
 }

@@ -5,9 +5,6 @@ use crate::{
     process::{fixture, legacy, start},
 };
 
-#[cfg(unix)]
-use {crate::process::unread, tokio::io::AsyncWriteExt};
-
 #[tokio::test]
 async fn an_invalid_line_costs_one_message() {
     let mut server = start();
@@ -104,27 +101,6 @@ async fn calls_in_flight_are_answered_after_the_end_of_stdin() {
 }
 
 #[tokio::test]
-async fn calls_that_run_or_are_queued_after_the_shutdown_timeout_get_an_error() {
-    let mut server =
-        LineConnection::spawn(fixture().env("FIXTURE_DRAIN_MS", "100").env("FIXTURE_IN_FLIGHT", "2"));
-    for id in ["one", "two", "queued", "queued too"] {
-        server.send(&call(id, "hang", &json!({}))).await;
-    }
-    server.close_input().await;
-    let mut ids = Vec::new();
-    for reply in server.messages(4).await {
-        assert_eq!(reply["error"]["code"], -32603, "{reply}");
-        ids.push(reply["id"].as_str().expect("an id").to_owned());
-    }
-    ids.sort();
-    assert_eq!(ids, ["one", "queued", "queued too", "two"]);
-    assert_eq!(server.next().await, None);
-    let (status, errors) = server.exit().await;
-    assert!(status.success());
-    assert!(errors.contains("still running"), "{errors}");
-}
-
-#[tokio::test]
 async fn modern_requests_need_no_handshake_and_legacy_ones_do() {
     let mut server = start();
     assert_eq!(server.reply_to(&ping("p")).await["result"], json!({}));
@@ -214,55 +190,4 @@ async fn a_full_server_queues_then_refuses_and_still_answers_pings() {
     ids.sort_unstable();
     assert_eq!(ids, [7, 8, 9, 10]);
     server.reply_to(&ping("nothing else comes")).await;
-}
-
-/// Every request of a client that sends many gets one response, on a line of its own.
-#[cfg(unix)]
-async fn flood(mut server: LineConnection) {
-    const CALLS: usize = 3000;
-    let large = json!({ "n": 20_000 });
-    let requests: String = (0..CALLS).map(|id| format!("{}\n", call(id, "large", &large))).collect();
-    let mut input = server.input.take().unwrap();
-    // the input ends after the last request
-    let written = spawn(async move { input.write_all(requests.as_bytes()).await });
-    let mut seen = vec![false; CALLS];
-    for _ in 0..CALLS {
-        let reply = server.message().await;
-        let id = usize::try_from(reply["id"].as_u64().unwrap()).unwrap();
-        assert!(!std::mem::replace(&mut seen[id], true), "{id} was answered twice");
-        if reply.get("error").is_none() {
-            assert_eq!(text_of(&reply).len(), 20_000);
-        } else {
-            assert_eq!(error_code(&reply), -32603);
-        }
-    }
-    assert_eq!(server.next().await, None);
-    written.await.unwrap().unwrap();
-    assert!(server.exit().await.0.success());
-}
-
-#[cfg(unix)]
-#[tokio::test]
-async fn nothing_is_lost_while_the_output_is_not_read() {
-    for socket in [false, true] {
-        write_before_reading(unread(fixture(), socket)).await;
-    }
-}
-
-#[cfg(unix)]
-async fn write_before_reading(mut server: LineConnection) {
-    // with the one below, 8 that run and 4 that wait, the server's bounds: it must keep reading although its output is full
-    let requests: String = (0..11)
-        .map(|id| format!("{}\n", call(format!("first {id}"), "large", &json!({ "n": 60_000 }))))
-        .collect();
-    server.write(requests.as_bytes()).await;
-    server.send(&call("hang", "hang", &json!({}))).await;
-    server.send(&cancelled("hang")).await;
-    for reply in server.messages(11).await {
-        assert_eq!(text_of(&reply).len(), 60_000);
-    }
-    // the cancellation was processed while nothing could be written
-    server.reply_to(&ping("last")).await;
-
-    flood(server).await;
 }

@@ -155,13 +155,12 @@ async fn a_span_continues_the_trace_of_its_client_and_those_of_functions_continu
 async fn subscribers_that_export_nothing_see_the_trace_of_a_client_as_fields() {
     let printed = PrintedText::default();
     let writer = printed.clone();
-    let _other = tracing::Dispatch::new(tracing_subscriber::registry());
     let subscriber = tracing_subscriber::fmt()
         .with_span_events(tracing_subscriber::fmt::format::FmtSpan::CLOSE)
         .with_ansi(false)
         .with_writer(move || writer.clone())
         .finish();
-    let _subscribed = tracing::subscriber::set_default(subscriber);
+    let _subscribed = subscribe(subscriber);
     let server = serve(builder());
     for (meta, traced) in
         [(json!({ "traceparent": TRACEPARENT }), true), (json!({ "traceparent": "00-zz" }), false)]
@@ -370,24 +369,4 @@ async fn metrics_are_served_only_where_they_were_asked_for() {
 async fn two_paths_cannot_be_the_same() {
     let error = builder().telemetry(|telemetry| telemetry.metrics_path("/mcp")).build().unwrap_err();
     assert!(error.to_string().contains("`/mcp` is the path of the metrics and of something else"), "{error}");
-}
-
-#[tokio::test]
-async fn every_metric_has_a_type() {
-    let server = builder().telemetry(|telemetry| telemetry.metrics_path("/metrics")).build().unwrap();
-    let http = HttpServer::of(&server).await;
-    HttpRequest::modern(1, "tools/list", json!({})).send(http.address).await;
-    HttpRequest::modern(1, "tools/list", json!({})).with("host", "evil.example").send(http.address).await;
-    let session = HttpRequest::initialize("2025-11-25").send(http.address).await.session();
-    HttpRequest::new("DELETE").session(&session).send(http.address).await;
-    let text = get(http.address, "/metrics").await.text().to_owned();
-    for metric in [
-        "mcp_server_operation_duration_seconds",
-        "mcp_server_session_duration_seconds",
-        "mcp_server_active_requests",
-        "mcp_server_refused_requests_total",
-        "mcp_server_active_tasks",
-    ] {
-        assert!(text.contains(&format!("# TYPE {metric} ")), "{text}");
-    }
 }

@@ -33,6 +33,15 @@ impl Transport {
 /// The client's result for a request of the server, from its method and params.
 pub type Answers = fn(&str, &Value) -> Value;
 
+/// Answers of a client that must get no request.
+///
+/// # Panics
+///
+/// If it gets one.
+pub fn no_requests(method: &str, params: &Value) -> Value {
+    panic!("unexpected request `{method}` {params}")
+}
+
 /// The messages of one request.
 #[derive(Debug)]
 pub struct Exchange {

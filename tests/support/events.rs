@@ -26,6 +26,7 @@ impl Event {
     #[track_caller]
     pub fn message(&self) -> Option<Value> {
         let data = self.data.as_deref().filter(|data| !data.is_empty())?;
+        assert_eq!(self.event.as_deref(), Some("message"), "{self:?}");
         Some(serde_json::from_str(data).unwrap_or_else(|error| panic!("{error}: {data}")))
     }
 

@@ -1,13 +1,16 @@
 //! Where functions wait until a test lets them go on, and what the test sees of them.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use tokio::sync::Semaphore;
 
-use super::until;
+use super::{PATIENCE, until};
 
 /// A gate; clones are the same one.
 #[derive(Clone)]
@@ -69,9 +72,31 @@ impl Gate {
         "let go"
     }
 
+    /// Enters, blocks its thread until the gate is open for one more, and finishes.
+    ///
+    /// # Panics
+    ///
+    /// If it is never opened.
+    pub fn block(&self) {
+        let (inside, start) = (self.enter(), Instant::now());
+        loop {
+            match self.0.permits.try_acquire() {
+                Ok(permit) => break permit.forget(),
+                Err(_) => std::thread::sleep(Duration::from_millis(2)),
+            }
+            assert!(start.elapsed() < PATIENCE, "nothing opens the gate");
+        }
+        inside.finish();
+    }
+
     /// Lets so many functions go on.
     pub fn open(&self, functions: usize) {
         self.0.permits.add_permits(functions);
+    }
+
+    /// Lets all functions go on from now on.
+    pub fn open_for_all(&self) {
+        self.0.permits.add_permits(Semaphore::MAX_PERMITS / 2);
     }
 
     /// How many more functions may go on.

@@ -22,7 +22,7 @@ use std::{pin::Pin, time::Duration};
 
 use tokio::task::JoinHandle;
 
-pub use client::{Answers, Client, Exchange, Transport};
+pub use client::{Answers, Client, Exchange, Transport, no_requests};
 pub use events::{Event, EventStream, events, messages};
 pub use folder::TestFolder;
 pub use gate::{Gate, Inside};

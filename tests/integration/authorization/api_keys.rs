@@ -2,19 +2,15 @@
 
 use mcp_runtime::auth::{ApiKeys, Denied, Oauth, Verifier};
 
-use super::{Entered, RESOURCE, bearing, call, challenge, items, oauth};
+use super::{RESOURCE, bearing, call, challenge, items, oauth};
 use crate::prelude::*;
-
-fn state() -> Arc<Entered> {
-    Arc::new(Entered::default())
-}
 
 #[tokio::test]
 async fn a_key_names_its_caller_and_scopes_and_another_is_401() {
     let ada = Principal::new("https://example.com", "ada").with_scopes(["notes:read"]);
     let keys = ApiKeys::new([("0123456789abcdef", ada)]);
     assert!(!format!("{keys:?}").contains("0123"));
-    let served = HttpServer::start(items().state(state()).auth(keys)).await;
+    let served = HttpServer::start(items().auth(keys)).await;
     let reply = bearing(call("read_notes"), "0123456789abcdef").send(served.address).await;
     assert_eq!(text_of(&reply.json()), "notes");
     let list = bearing(HttpRequest::modern(1, "tools/list", json!({})), "0123456789abcdef");
@@ -27,15 +23,22 @@ async fn a_key_names_its_caller_and_scopes_and_another_is_401() {
     assert_eq!(metadata.send(served.address).await.status, 404);
 }
 
-/// Knows a caller, and one without a name.
-struct Known;
+/// Believes what a token says of itself.
+pub(crate) struct Credulous;
 
-impl Verifier for Known {
-    async fn verify(&self, token: &str, _: &axum::http::request::Parts) -> Result<Principal, Denied> {
+impl Verifier for Credulous {
+    async fn verify(&self, token: &str, request: &axum::http::request::Parts) -> Result<Principal, Denied> {
+        tokio::task::yield_now().await;
+        assert_eq!(request.uri.path(), "/mcp");
         match token {
-            "0123456789abcdef" => Ok(Principal::new("https://example.com", "ada")),
-            "nameless" => Ok(Principal::new("https://example.com", "")),
-            _ => Err(Denied::invalid_token("unknown")),
+            "down" => Err(Denied::unavailable("the database at 10.0.0.1 does not answer")),
+            "blocked" => Err(Denied::forbidden("this account is blocked")),
+            "poor" => Err(Denied::insufficient_scope(["a", "b"])),
+            "expired" => Ok(Principal::new("i", "late").with_expiry(std::time::UNIX_EPOCH)),
+            "silent" => std::future::pending().await,
+            "bad" => Err(Denied::invalid_token("not \"this\" one")),
+            "nameless" => Ok(Principal::new("i", "")),
+            name => Ok(Principal::new("i", name)),
         }
     }
 }
@@ -44,8 +47,8 @@ impl Verifier for Known {
 async fn a_key_does_not_pass_as_a_token_that_is_bound_to_a_key_and_no_caller_is_nameless() {
     let ada = Principal::new("https://example.com", "ada");
     let keys = ApiKeys::new([("0123456789abcdef", ada)]);
-    for builder in [items().auth(keys), items().auth(Known)] {
-        let served = HttpServer::start(builder.state(state())).await;
+    for builder in [items().auth(keys), items().auth(Credulous)] {
+        let served = HttpServer::start(builder).await;
         for (scheme, token, status) in [
             ("Bearer", "0123456789abcdef", 200),
             ("DPoP", "0123456789abcdef", 401),
@@ -60,27 +63,46 @@ async fn a_key_does_not_pass_as_a_token_that_is_bound_to_a_key_and_no_caller_is_
     }
 }
 
+/// The scopes and the tenant of the caller
+#[mcp_tool]
+fn tenant_of_key(caller: &Principal) -> String {
+    format!("{} {:?}", caller.scopes().join(" "), caller.claims().and_then(|claims| claims.get("tenant")))
+}
+
 #[tokio::test]
-async fn keys_are_read_again_on_demand_and_the_streams_of_those_who_are_gone_end() {
+async fn keys_are_read_again_on_demand_and_the_streams_of_those_who_are_gone_or_have_changed_end() {
     let folder = TestFolder::default();
     let write = |text: &str| folder.write("keys", text);
-    write("ada 0123456789abcdef notes:read\nbob fedcba9876543210");
-    let builder = items().state(state()).with_handle(drop).auth(ApiKeys::from_file(folder.join("keys")));
-    let server = builder.build().unwrap();
+    const EVE: &str = "\neve the-secret-key-of-eve notes:read";
+    write(&format!("ada 0123456789abcdef notes:read\nbob fedcba9876543210{EVE} tenant = \"north sea\" x"));
+    let builder = items().tool::<tenant_of_key>().with_handle(drop);
+    let server = builder.auth(ApiKeys::from_file(folder.join("keys"))).build().unwrap();
     let served = HttpServer::of(&server).await;
+    let tenant = async || {
+        let reply = bearing(call("tenant_of_key"), "the-secret-key-of-eve").send(served.address).await;
+        text_of(&reply.json()).to_owned()
+    };
+    assert_eq!(tenant().await, "notes:read x Some(String(\"north sea\"))");
     let filter = json!({ "notifications": { "toolsListChanged": true } });
-    let listen = |key: &str| bearing(HttpRequest::modern("s", "subscriptions/listen", filter.clone()), key);
-    let mut ada = EventStream::open(&listen("0123456789abcdef"), served.address).await.expect("a stream");
-    let mut bob = EventStream::open(&listen("fedcba9876543210"), served.address).await.expect("a stream");
-    for stream in [&mut ada, &mut bob] {
+    let listen = async |key: &str| {
+        let listen = bearing(HttpRequest::modern("s", "subscriptions/listen", filter.clone()), key);
+        let mut stream = EventStream::open(&listen, served.address).await.expect("a stream");
         stream.message().await;
-    }
-    write("not a list of keys: x");
-    server.handle().reload_auth().unwrap_err();
+        stream
+    };
+    let mut gone = listen("0123456789abcdef").await;
+    let mut changed = listen("the-secret-key-of-eve").await;
+    let mut bob = listen("fedcba9876543210").await;
+    write(&format!("bob fedcba9876543210{EVE} tenant=\"unclosed"));
+    let error = server.handle().reload_auth().unwrap_err().to_string();
+    assert!(error.contains("entry 2") && !error.contains("secret-key"), "{error}");
     assert_eq!(bearing(call("whoami"), "0123456789abcdef").send(served.address).await.status, 200);
-    write("bob fedcba9876543210\nbob another-key-of-bob");
+    write(&format!("bob fedcba9876543210\nbob another-key-of-bob{EVE} tenant=7"));
     server.handle().reload_auth().unwrap();
-    assert_eq!(ada.message().await["result"]["resultType"], "complete");
+    for ended in [&mut gone, &mut changed] {
+        assert_eq!(ended.message().await["result"]["resultType"], "complete");
+    }
+    assert_eq!(tenant().await, "notes:read Some(Number(7))");
     assert_eq!(bearing(call("whoami"), "0123456789abcdef").send(served.address).await.status, 401);
     for key in ["fedcba9876543210", "another-key-of-bob"] {
         let reply = bearing(call("whoami"), key).send(served.address).await;
@@ -88,36 +110,6 @@ async fn keys_are_read_again_on_demand_and_the_streams_of_those_who_are_gone_end
     }
     server.handle().tools_changed();
     assert_eq!(bob.message().await["method"], "notifications/tools/list_changed");
-}
-
-#[tokio::test]
-async fn keys_carry_claims_and_a_reload_that_changes_them_ends_the_streams_of_their_caller() {
-    #[mcp_tool]
-    fn tenant_of_key(caller: &Principal) -> String {
-        format!("{} {:?}", caller.scopes().join(" "), caller.claims().and_then(|claims| claims.get("tenant")))
-    }
-    let folder = TestFolder::default();
-    let write = |text: &str| folder.write("keys", text);
-    write("ada 0123456789abcdef notes:read tenant = \"north sea\" notes:write");
-    let builder = mcp_runtime::server!().tool::<tenant_of_key>().with_handle(drop);
-    let server = builder.auth(ApiKeys::from_file(folder.join("keys"))).build().unwrap();
-    let served = HttpServer::of(&server).await;
-    let tenant = async || {
-        let reply = bearing(call("tenant_of_key"), "0123456789abcdef").send(served.address).await;
-        text_of(&reply.json()).to_owned()
-    };
-    assert_eq!(tenant().await, "notes:read notes:write Some(String(\"north sea\"))");
-    let filter = json!({ "notifications": { "toolsListChanged": true } });
-    let listen = bearing(HttpRequest::modern("s", "subscriptions/listen", filter), "0123456789abcdef");
-    let mut stream = EventStream::open(&listen, served.address).await.expect("a stream");
-    stream.message().await;
-    write("ada 0123456789abcdef notes:read tenant=\"unclosed");
-    let error = server.handle().reload_auth().unwrap_err().to_string();
-    assert!(error.contains("entry 1") && !error.contains("0123"), "{error}");
-    write("ada 0123456789abcdef notes:read notes:write tenant=7");
-    server.handle().reload_auth().unwrap();
-    assert_eq!(stream.message().await["result"]["resultType"], "complete");
-    assert_eq!(tenant().await, "notes:read notes:write Some(Number(7))");
 }
 
 #[tokio::test]
@@ -137,34 +129,17 @@ async fn what_is_wrong_with_keys_is_an_error_of_the_build() {
     }
 }
 
-/// Believes what a token says of itself.
-struct Credulous;
-
-impl Verifier for Credulous {
-    async fn verify(&self, token: &str, request: &axum::http::request::Parts) -> Result<Principal, Denied> {
-        tokio::task::yield_now().await;
-        assert_eq!(request.uri.path(), "/mcp");
-        match token {
-            "down" => Err(Denied::unavailable("the database at 10.0.0.1 does not answer")),
-            "blocked" => Err(Denied::forbidden("this account is blocked")),
-            "poor" => Err(Denied::insufficient_scope(["a", "b"])),
-            "expired" => Ok(Principal::new("i", "late").with_expiry(std::time::UNIX_EPOCH)),
-            "bad" => Err(Denied::invalid_token("not \"this\" one")),
-            name => Ok(Principal::new("i", name)),
-        }
-    }
-}
-
 #[tokio::test]
 async fn a_verifier_of_the_users_decides_and_its_reasons_are_told_in_the_words_of_the_standard() {
-    let own = HttpServer::start(items().state(state()).auth(Credulous)).await;
+    let own = HttpServer::start(items().auth(Credulous)).await;
     let of_issuer = Oauth::issuer("https://id.example.com").resource(RESOURCE).verifier(Credulous);
-    let of_issuer = HttpServer::start(items().state(state()).auth(of_issuer)).await;
+    let of_issuer = HttpServer::start(items().auth(of_issuer)).await;
     for (served, start) in [(&own, "Bearer realm=\"mcp\""), (&of_issuer, "Bearer resource_metadata=\"")] {
         let reply = bearing(call("whoami"), "ada").send(served.address).await;
         assert_eq!(text_of(&reply.json()), "ada of no client");
         for (token, status, told) in [
             ("down", 503, None),
+            ("silent", 503, None),
             ("blocked", 403, None),
             (
                 "poor",
@@ -197,7 +172,7 @@ async fn keys_and_tokens_are_accepted_side_by_side_and_a_block_list_is_asked_eac
     let is_blocked = blocked.clone();
     let tokens = oauth(&issuer).accept_if(move |_| !is_blocked.load(Ordering::SeqCst));
     let keys = ApiKeys::new([("0123456789abcdef", Principal::new("keys", "ci"))]);
-    let served = HttpServer::start(items().state(state()).auth(tokens).auth(keys)).await;
+    let served = HttpServer::start(items().auth(tokens).auth(keys)).await;
     let token = issuer.token("ada", RESOURCE, "");
     let send = async |token: &str| bearing(call("whoami"), token).send(served.address).await;
     assert_eq!(text_of(&send(&token).await.json()), "ada of test");
@@ -206,21 +181,6 @@ async fn keys_and_tokens_are_accepted_side_by_side_and_a_block_list_is_asked_eac
     blocked.store(true, Ordering::SeqCst);
     assert_eq!(send(&token).await.status, 403, "though it was accepted before");
     assert_eq!(send("0123456789abcdef").await.status, 200);
-}
-
-/// Never finds out.
-struct Silent;
-
-impl Verifier for Silent {
-    async fn verify(&self, _: &str, _: &axum::http::request::Parts) -> Result<Principal, Denied> {
-        std::future::pending().await
-    }
-}
-
-#[tokio::test]
-async fn a_verifier_has_a_limited_time() {
-    let served = HttpServer::start(items().state(state()).auth(Silent)).await;
-    assert_eq!(bearing(call("whoami"), "x").send(served.address).await.status, 503);
 }
 
 #[tokio::test]
@@ -240,7 +200,7 @@ async fn of_several_methods_the_refusal_is_that_of_the_one_that_the_token_was_me
         items().auth(second()).auth(oauth(&issuer)).auth(keys()),
     ];
     for builder in builders {
-        let served = HttpServer::start(builder.state(state())).await;
+        let served = HttpServer::start(builder).await;
         for (token, reason) in [
             (with(&issuer, "exp", json!(1)), "the token has expired"),
             (with(&other, "exp", json!(1)), "the token has expired"),

@@ -1,6 +1,6 @@
 //! Callers over HTTP, as the server itself authenticates them.
 
-mod api_keys;
+pub(crate) mod api_keys;
 mod dpop;
 mod guesses;
 mod introspection;
@@ -76,7 +76,13 @@ fn oauth(issuer: &Issuer) -> Oauth {
 }
 
 fn items() -> ServerBuilder {
+    counting(&Arc::default())
+}
+
+/// The same items, which count how often their functions were entered.
+fn counting(entered: &Arc<Entered>) -> ServerBuilder {
     mcp_runtime::server!()
+        .state(entered.clone())
         .tool::<whoami>()
         .tool::<read_notes>()
         .tool::<move_notes>()
@@ -88,7 +94,7 @@ fn items() -> ServerBuilder {
 /// A server that accepts the tokens of an issuer, and how often its functions were entered.
 async fn serve(oauth: Oauth) -> (HttpServer, Arc<Entered>) {
     let entered = Arc::new(Entered::default());
-    let served = HttpServer::start(items().state(entered.clone()).auth(oauth)).await;
+    let served = HttpServer::start(counting(&entered).auth(oauth)).await;
     (served, entered)
 }
 

@@ -114,8 +114,7 @@ async fn a_member_of_a_batch_is_refused_with_the_names_of_its_scopes() {
 #[tokio::test]
 async fn the_old_transport_authenticates_its_stream_and_each_message() {
     let issuer = Issuer::start().await;
-    let entered = Arc::new(super::Entered::default());
-    let builder = items().state(entered).auth(oauth(&issuer)).http(|http| http.legacy_sse("/sse"));
+    let builder = items().auth(oauth(&issuer)).http(|http| http.legacy_sse("/sse"));
     let served = HttpServer::start(builder).await;
     let get = HttpRequest::new("GET").path("/sse").header("Accept", "text/event-stream");
     assert_eq!(get.send(served.address).await.status, 401);
@@ -134,8 +133,7 @@ async fn the_old_transport_authenticates_its_stream_and_each_message() {
 #[tokio::test]
 async fn a_subscription_to_what_may_not_be_read_is_refused_with_all_its_scopes() {
     let issuer = Issuer::start().await;
-    let entered = Arc::new(super::Entered::default());
-    let served = HttpServer::start(items().state(entered).auth(oauth(&issuer)).with_handle(drop)).await;
+    let served = HttpServer::start(items().auth(oauth(&issuer)).with_handle(drop)).await;
     let filter = json!({ "notifications": { "resourceSubscriptions": ["note://one"] } });
     let listen =
         |token: &str| bearing(HttpRequest::modern("s", "subscriptions/listen", filter.clone()), token);
@@ -158,8 +156,7 @@ async fn a_scope_includes_what_the_rule_of_the_server_says() {
         })
     };
     for (builder, status) in [(nested(items()), 200), (items(), 403)] {
-        let entered = Arc::new(super::Entered::default());
-        let served = HttpServer::start(builder.state(entered).auth(oauth(&issuer))).await;
+        let served = HttpServer::start(builder.auth(oauth(&issuer))).await;
         let send = async |scope: &str| {
             let token = issuer.token("ada", RESOURCE, scope);
             bearing(call("move_notes"), &token).send(served.address).await.status

@@ -2,7 +2,7 @@
 
 use mcp_runtime::{auth::Oauth, config::HttpOptions};
 
-use super::{Entered, RESOURCE, bearing, call, challenge, items, oauth, serve};
+use super::{RESOURCE, bearing, call, challenge, counting, items, oauth, serve};
 use crate::{prelude::*, reasons::assert_refused};
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn a_request_without_a_token_is_told_where_to_get_one() {
         http.implied_scopes(|granted, required| granted == "notes:write" && required == "notes:read")
     };
     let server = items().http(including).auth(oauth(&issuer).required_scopes(["notes:read"]));
-    let served_anyway = HttpServer::start(server.state(Arc::new(Entered::default()))).await;
+    let served_anyway = HttpServer::start(server).await;
     assert_eq!(lacking.send(served_anyway.address).await.status, 200, "a scope that includes it will do");
     assert!(challenge(&refused).contains("error=\"insufficient_scope\""), "{}", challenge(&refused));
 }
@@ -97,10 +97,10 @@ async fn a_body_is_not_read_before_its_token_is_checked() {
 #[tokio::test]
 async fn bad_tokens_are_refused_and_no_function_is_entered() {
     let issuer = Issuer::start().await;
-    let entered = Arc::new(Entered::default());
+    let entered = Arc::default();
     let lines = AuditLines::default();
-    let builder = items().state(entered.clone()).auth(oauth(&issuer).key_cooldown(Duration::ZERO));
-    let server = builder.audit(lines.sink()).telemetry(|t| t.metrics()).build().unwrap();
+    let builder = counting(&entered).auth(oauth(&issuer).key_cooldown(Duration::ZERO));
+    let server = builder.audit(lines.sink().values()).telemetry(|t| t.metrics()).build().unwrap();
     let served = HttpServer::of(&server).await;
     let key = issuer.key();
     let good = issuer.claims("ada", RESOURCE, "notes:read");
@@ -156,7 +156,9 @@ async fn bad_tokens_are_refused_and_no_function_is_entered() {
             "{told}: {challenge}"
         );
         assert!(challenge.contains("resource_metadata="), "{challenge}");
-        assert_refused(&server, &lines, 401, &format!("token_{reason}")).await;
+        let line = assert_refused(&server, &lines, 401, &format!("token_{reason}")).await;
+        assert_eq!((&line["subject"], &line["address"]), (&Value::Null, &json!("127.0.0.1")), "{line}");
+        assert!(!line.to_string().contains(token), "{line}");
     }
     let token = key.sign(&good);
     // the same from the second time on, when it could be known
@@ -180,21 +182,6 @@ async fn bad_tokens_are_refused_and_no_function_is_entered() {
 }
 
 #[tokio::test]
-async fn a_token_that_expires_is_refused_though_it_was_accepted() {
-    let issuer = Issuer::start().await;
-    let (served, _) = serve(oauth(&issuer).clock_skew(Duration::ZERO)).await;
-    let mut claims = issuer.claims("ada", RESOURCE, "");
-    claims["exp"] = json!(unix_now() + 2);
-    let token = issuer.key().sign(&claims);
-    let send = async || bearing(call("whoami"), &token).send(served.address).await.status;
-    assert_eq!(send().await, 200);
-    while unix_now() < claims["exp"].as_u64().unwrap() {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    assert_eq!(send().await, 401);
-}
-
-#[tokio::test]
 async fn claims_with_other_names_say_who_calls_what_it_may_and_for_whom_the_token_is() {
     let issuer = Issuer::start().await;
     let claims = |changes: Value| {
@@ -213,19 +200,11 @@ async fn claims_with_other_names_say_who_calls_what_it_may_and_for_whom_the_toke
         let reply = bearing(call(tool), &token).send(served.address).await;
         if reply.status == 200 { Ok(text_of(&reply.json()).to_owned()) } else { Err(reply.status) }
     };
-    let notes = Ok("notes".to_owned());
-    for (names, granted) in [
-        (vec!["permissions"], json!({ "permissions": ["notes:read"] })),
-        (vec!["scp", "roles"], json!({ "scp": "other", "roles": ["notes:read"] })),
-        (vec!["/realm_access/roles"], json!({ "realm_access": { "roles": ["notes:read"] } })),
-        (vec!["https://example.com/groups"], json!({ "https://example.com/groups": ["notes:read"] })),
-    ] {
-        let mapped = oauth(&issuer).scope_claims(names.clone());
-        assert_eq!(status(mapped, "read_notes", granted.clone()).await, notes, "{names:?}");
-        assert_eq!(status(oauth(&issuer), "read_notes", granted).await, Err(403), "{names:?}");
-    }
+    let groups = json!({ "https://example.com/groups": ["notes:read"] });
+    let mapped = oauth(&issuer).scope_claims(["https://example.com/groups"]);
+    assert_eq!(status(mapped, "read_notes", groups.clone()).await.as_deref(), Ok("notes"));
+    assert_eq!(status(oauth(&issuer), "read_notes", groups).await, Err(403));
     let by_oid = || oauth(&issuer).subject_claim("oid");
-    assert_eq!(status(by_oid(), "whoami", json!({ "oid": "7" })).await.as_deref(), Ok("7 of test"));
     assert_eq!(status(by_oid(), "whoami", json!({})).await, Err(401), "a user without it");
     let machine = json!({ "sub": "test" });
     assert_eq!(status(by_oid(), "whoami", machine).await.as_deref(), Ok("client:test of test"));

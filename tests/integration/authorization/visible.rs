@@ -96,27 +96,3 @@ async fn a_rule_about_callers_is_not_served_to_those_who_are_not_identified() {
     assert!(refused.contains("callers are not identified"), "{refused}");
     assert!(builder().http(|http| http.trust_all_callers()).into_service().is_ok());
 }
-
-/// Adds a tool of the better plan
-#[mcp_tool]
-fn add_tool(server: &ServerHandle) -> Result<(), ToolError> {
-    Ok(server.add(ToolDef::builder("pro_tool").handler(|_: ToolCall| async { "done" }))?)
-}
-
-#[tokio::test]
-async fn only_callers_who_see_a_new_item_are_notified_of_it() {
-    let served = HttpServer::start(of_header(builder().tool::<add_tool>())).await;
-    let listen = async |plan: &str| {
-        let filter = json!({ "notifications": { "toolsListChanged": true } });
-        let listen = HttpRequest::modern("s", "subscriptions/listen", filter).header("x-plan", plan);
-        let mut stream = EventStream::open(&listen, served.address).await.expect("a stream");
-        assert_eq!(stream.message().await["method"], "notifications/subscriptions/acknowledged");
-        stream
-    };
-    let (mut pro, mut free) = (listen("pro").await, listen("free").await);
-    let call = HttpRequest::modern(1, "tools/call", json!({ "name": "add_tool" })).header("x-plan", "free");
-    assert_eq!(call.send(served.address).await.status, 200);
-    assert_eq!(pro.message().await["method"], "notifications/tools/list_changed");
-    let nothing = tokio::time::timeout(Duration::from_millis(200), free.next()).await;
-    assert!(nothing.is_err(), "{nothing:?}");
-}

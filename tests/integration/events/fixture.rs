@@ -75,8 +75,7 @@ pub(super) fn serve() -> (Server, ServerHandle) {
 }
 
 pub(super) async fn connect(server: &Server, transport: Transport) -> Client {
-    let answers = |method: &str, _: &Value| panic!("the server requested {method}");
-    Client::connect(server, transport, Revision::LATEST, json!({}), answers).await
+    Client::connect(server, transport, Revision::LATEST, json!({}), no_requests).await
 }
 
 /// A client that polls one event.

@@ -6,7 +6,6 @@ mod fixture;
 mod list;
 mod poll;
 mod replicas;
-mod state;
 mod stream;
 mod table;
 #[path = "../../client/tls_listener.rs"]

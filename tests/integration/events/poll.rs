@@ -1,40 +1,17 @@
 //! `events/poll`.
 
-use super::fixture::{Poller, builder, connect, incident, incident_created, incident_short, serve, titles};
+use super::fixture::{Poller, connect, incident, incident_created, incident_short, serve, titles};
 use crate::prelude::*;
 
 #[tokio::test]
-async fn a_tool_emits_and_a_function_says_as_what_an_event_is_delivered() {
+async fn a_tool_emits() {
     for transport in Transport::ALL {
-        let (server, handle) = serve();
+        let (server, _handle) = serve();
         let mut created = Poller::begin(&server, transport, "incident.created", json!({})).await;
         let arguments = json!({ "title": "from a tool", "severity": 1 });
         let opened = connect(&server, transport).await.call("open", arguments).await;
-        let polled = created.poll(json!({})).await;
-        assert_eq!(polled["events"][0]["eventId"], opened.text());
-
-        let mut short = Poller::begin(&server, transport, "incident.short", json!({ "only": "b" })).await;
-        for title in ["a", "b"] {
-            handle.emit::<incident_short>(&incident(title, 1)).await.unwrap();
-        }
-        let polled = short.poll(json!({})).await;
-        assert_eq!(polled["events"].as_array().unwrap().len(), 1);
-        assert_eq!(polled["events"][0]["data"], json!({ "title": "b", "seen_by": null }));
+        assert_eq!(created.poll(json!({})).await["events"][0]["eventId"], opened.text());
     }
-}
-
-#[tokio::test]
-async fn a_cursor_of_another_server_with_the_same_keys_is_a_gap_and_no_error() {
-    let keyed = || builder().stores(|stores| stores.keys([super::state::KEY])).build().unwrap();
-    let (one, other) = (keyed(), keyed());
-    let mut poller = Poller::begin(&one, Transport::Memory, "incident.created", json!({})).await;
-    tokio::time::sleep(Duration::from_millis(5)).await;
-    other.handle().emit::<incident_created>(&incident("there", 1)).await.unwrap();
-    let client = TestServer::of(&other);
-    let poll = json!({ "name": "incident.created", "arguments": {}, "cursor": poller.cursor });
-    let polled = client.request("events/poll", poll).await;
-    assert_eq!((titles(polled.value()), &polled.value()["truncated"]), (vec!["there".into()], &json!(true)));
-    assert_eq!(poller.titles().await, [""; 0]);
 }
 
 #[tokio::test]
@@ -48,7 +25,7 @@ async fn arguments_are_checked_and_reported_like_those_of_tools() {
         assert_eq!(error["code"], -32602, "{transport:?} {error}");
         let text = error["message"].as_str().unwrap();
         assert!(text.starts_with("invalid arguments for event `incident.created`:"), "{text}");
-        assert!(text.contains("severity: expected at most 4") || text.contains("severity"), "{text}");
+        assert!(text.contains("severity"), "{text}");
         assert!(text.contains("unknown argument `colour`"), "{text}");
         assert_eq!(
             poll(json!({ "name": "incident.created", "arguments": { "severity": "3" } })).await,
@@ -96,20 +73,22 @@ async fn a_poll_ends_when_the_server_stops() {
 #[tokio::test]
 async fn an_event_for_which_the_function_fails_is_a_gap_and_the_others_are_delivered() {
     let (server, handle) = serve();
-    let mut poller = Poller::begin(&server, Transport::Memory, "incident.created", json!({})).await;
+    let mut created = Poller::begin(&server, Transport::Memory, "incident.created", json!({})).await;
+    let mut short = Poller::begin(&server, Transport::Memory, "incident.short", json!({})).await;
     for title in ["a", "panic", "b"] {
         handle.emit::<incident_created>(&incident(title, 1)).await.unwrap();
     }
-    let polled = poller.poll(json!({})).await;
-    assert_eq!((titles(&polled), &polled["truncated"]), (vec!["a".into(), "b".into()], &json!(true)));
-    assert_eq!(poller.poll(json!({})).await["truncated"], false);
-
-    let mut poller = Poller::begin(&server, Transport::Memory, "incident.short", json!({})).await;
     for title in ["broken", "fine"] {
         handle.emit::<incident_short>(&incident(title, 1)).await.unwrap();
     }
-    let polled = poller.poll(json!({})).await;
-    assert_eq!((titles(&polled), &polled["truncated"]), (vec!["fine".into()], &json!(true)));
+    for (poller, expected) in [(&mut created, &["a", "b"][..]), (&mut short, &["fine"])] {
+        let polled = poller.poll(json!({})).await;
+        assert_eq!(
+            (titles(&polled), &polled["truncated"]),
+            (expected.iter().map(|t| t.to_string()).collect(), &json!(true))
+        );
+        assert_eq!(poller.poll(json!({})).await["truncated"], false);
+    }
 }
 
 #[tokio::test]

@@ -134,8 +134,7 @@ async fn declares_events(transport: Transport) {
 async fn is_unknown_to_legacy_clients(transport: Transport) {
     for revision in LEGACY {
         let (server, _handle) = serve();
-        let answers = |method: &str, _: &Value| panic!("the server requested {method}");
-        let mut client = Client::connect(&server, transport, revision, json!({}), answers).await;
+        let mut client = Client::connect(&server, transport, revision, json!({}), no_requests).await;
         for method in ["events/list", "events/poll", "events/stream"] {
             let error = error(&mut client, method, json!({ "name": CREATED })).await;
             assert_eq!(error["code"], -32601, "{revision}");
@@ -650,20 +649,23 @@ async fn is_observed(transport: Transport) {
     let endpoint = Endpoint::start().await;
     let mut client = connect(&server, transport).await;
     client.reply("events/list", json!({})).await;
-    client.reply("events/poll", json!({ "name": CREATED, "arguments": { "severity": 2 } })).await;
+    let worst = json!({ "severity": 1 });
+    client.reply("events/poll", json!({ "name": CREATED, "arguments": worst })).await;
     error(&mut client, "events/poll", json!({ "name": "made.up" })).await;
     let mut methods = vec!["events/poll", "events/stream"];
     if transport != Transport::Stdio {
         let mut ada = connect(&server, transport).await.calling_as("ada");
         for method in ["events/subscribe", "events/unsubscribe"] {
-            let reply = ada.reply(method, wanted(&endpoint.url, CREATED)).await;
+            let mut wanted = wanted(&endpoint.url, CREATED);
+            wanted["arguments"] = worst.clone();
+            let reply = ada.reply(method, wanted).await;
             assert_eq!(reply["resultType"], "complete", "{reply}");
             methods.push(method);
         }
     }
     // a stream is observed when it ends
     let mut streaming = connect(&server, transport).await;
-    streaming.stream_events(json!({ "name": CREATED })).await;
+    streaming.stream_events(json!({ "name": CREATED, "arguments": worst })).await;
     server.handle().end_subscriptions();
     drop(streaming);
 
@@ -681,19 +683,19 @@ async fn is_observed(transport: Transport) {
     }
     assert!(counts("events/list"));
     let written = || {
-        lines
-            .0
-            .lock()
-            .unwrap()
-            .iter()
-            .map(|line| serde_json::from_str::<Value>(line).unwrap())
-            .collect::<Vec<_>>()
+        let lines = lines.0.lock().unwrap();
+        lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>()
     };
-    let has_line =
-        |method: &str| written().iter().any(|line| line["method"] == method && line["item"] == CREATED);
+    let line_of = |method: &str, item: &str| {
+        written().into_iter().find(|line| line["method"] == method && line["item"] == item)
+    };
     for method in &methods {
-        assert!(soon(|| has_line(method)).await, "{method}: {:?}", written());
+        assert!(soon(|| line_of(method, CREATED).is_some()).await, "{method}: {:?}", written());
+        let line = line_of(method, CREATED).expect("a line");
+        assert_eq!((&line["kind"], &line["outcome"]), (&json!("event"), &json!("ok")), "{line}");
+        assert_eq!(line["arguments"], json!(["severity"]), "{line}");
     }
+    assert_eq!(line_of("events/poll", "made.up").expect("a line")["reason"], "unknown");
     let spans = || exported.exporter.get_finished_spans().expect("spans");
     let has_span = |method: &str| spans().iter().any(|span| span.name == format!("{method} {CREATED}"));
     for method in &methods {

@@ -1,17 +1,11 @@
 //! Which responses are JSON and which are event streams.
 
-use super::fixture::{builder, plain};
+use super::fixture::plain;
 use crate::prelude::*;
 
 fn call(name: &str, token: Option<Value>) -> HttpRequest {
     let meta = token.map_or_else(|| json!({}), |token| json!({"progressToken": token}));
     HttpRequest::modern(1, "tools/call", json!({"name": name, "_meta": meta}))
-}
-
-fn progress(events: &[Value]) -> Vec<(Value, f64)> {
-    let sent = events.iter().filter(|e| e["method"] == "notifications/progress");
-    sent.map(|e| (e["params"]["progressToken"].clone(), e["params"]["progress"].as_f64().expect("a number")))
-        .collect()
 }
 
 #[tokio::test]
@@ -27,25 +21,6 @@ async fn a_response_is_json_unless_a_notification_precedes_it() {
         assert_eq!(stream.header("cache-control"), Some("no-cache"));
         assert_eq!(text_of(stream.messages().last().expect("a result")), "done");
     }
-}
-
-#[tokio::test]
-async fn events_are_sent_while_the_call_is_running() {
-    let gate = Gate::default();
-    let server = HttpServer::start(builder(&gate)).await;
-    let mut wire = HttpConnection::open(server.address).await;
-    wire.send(&call("hold", Some(json!("x")))).await;
-    assert_eq!(wire.head().await.header("content-type"), Some("text/event-stream"));
-    let first = wire.chunk().await.expect("an event");
-    assert_eq!(progress(&messages(std::str::from_utf8(&first).expect("UTF-8"))), [(json!("x"), 1.0)]);
-    gate.more_entered(1).await;
-    gate.open(1);
-    let last = wire.chunk().await.expect("an event");
-    assert_eq!(text_of(&messages(std::str::from_utf8(&last).expect("UTF-8"))[0]), "let go");
-    assert!(wire.chunk().await.is_none());
-    // the connection can be reused
-    wire.send(&call("burst", None)).await;
-    assert_eq!(text_of(&wire.response().await.json()), "done");
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Legacy revisions over HTTP: sessions, version negotiation, cancellation.
 
+use mcp_runtime::store::Memory;
+
 use super::fixture::{builder, plain};
 use crate::prelude::*;
 
@@ -68,39 +70,23 @@ async fn the_error_for_a_response_has_no_id() {
     }
 }
 
-/// What a tool of a session sees of a client that declared this.
-async fn seen_of(name: &str, capabilities: Value) -> String {
-    let server = plain().await;
-    let params = json!({
-        "protocolVersion": "2025-11-25",
-        "capabilities": capabilities,
-        "clientInfo": {"name": name, "version": "1"},
-    });
-    let initialize = request(0, "initialize", params);
-    let reply = HttpRequest::post(initialize.to_string()).send(server.address).await;
-    let id = &reply.session();
-    let call = HttpRequest::legacy(id, 1, "tools/call", &json!({"name": "whoami"}));
-    text_of(&call.send(server.address).await.json()).to_owned()
-}
-
 #[tokio::test]
 async fn a_session_keeps_what_its_client_declared() {
-    let declared = json!({"elicitation": {"form": {}}, "experimental": {"x": {}}});
-    assert_eq!(
-        seen_of("an inspector", declared).await,
-        r#"anonymous an inspector {"elicitation":{"form":{}}}"#
-    );
-}
-
-#[tokio::test]
-async fn a_session_keeps_the_apps_extension_of_its_client() {
-    let extensions = json!({
-        "io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app", "text/x"]},
-        "org.example/other": {},
+    let server = plain().await;
+    let apps = json!({"mimeTypes": ["text/html;profile=mcp-app", "text/x"]});
+    let declared = json!({
+        "elicitation": {"form": {}},
+        "experimental": {"x": {}},
+        "extensions": {"io.modelcontextprotocol/ui": apps, "org.example/other": {}},
     });
+    let initialize = HttpRequest::initialize_with("2025-11-25", &declared).map_body(|body| {
+        body["params"]["clientInfo"]["name"] = "an inspector".into();
+    });
+    let id = initialize.send(server.address).await.session();
+    let call = HttpRequest::legacy(&id, 1, "tools/call", &json!({"name": "whoami"}));
     assert_eq!(
-        seen_of("host", json!({"extensions": extensions, "roots": {}})).await,
-        r#"anonymous host {"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}},"roots":{}}"#
+        text_of(&call.send(server.address).await.json()),
+        r#"anonymous an inspector {"elicitation":{"form":{}},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}"#
     );
 }
 
@@ -119,9 +105,15 @@ async fn legacy_requests_need_a_valid_session() {
     let twice = HttpRequest::legacy(&id, 1, "tools/list", &json!({})).session(&id);
     let reply = twice.send(server.address).await;
     assert_eq!((reply.status, reply.code()), (400, -32600));
-    let version =
-        HttpRequest::legacy(&id, 1, "tools/list", &json!({})).header("MCP-Protocol-Version", "1999-01-01");
-    assert_eq!(version.send(server.address).await.status, 400);
+    for request in [
+        HttpRequest::notification("notifications/initialized", &json!({})).session(&id),
+        HttpRequest::legacy(&id, 1, "tools/list", &json!({})),
+        HttpRequest::standalone_stream(&id),
+        HttpRequest::new("DELETE").session(&id),
+    ] {
+        let unknown = request.header("MCP-Protocol-Version", "1999-01-01").send(server.address).await;
+        assert_eq!(unknown.status, 400, "{}", unknown.text());
+    }
     let response = HttpRequest::post(json!({"jsonrpc": "2.0", "id": 5, "result": {}}).to_string());
     assert_eq!(response.session(&id).send(server.address).await.status, 400);
 
@@ -154,24 +146,6 @@ async fn sessions_survive_restarts_with_the_same_key_but_expire() {
 }
 
 #[tokio::test]
-async fn sessions_belong_to_their_caller() {
-    let builder = builder(&Gate::default()).http(|http| http.caller(x_user));
-    let server = HttpServer::start(builder).await;
-    let reply = HttpRequest::initialize("2025-11-25").header("X-User", "ada").send(server.address).await;
-    let id = reply.session();
-    let who = || HttpRequest::legacy(&id, 1, "tools/call", &json!({"name": "whoami"}));
-    let reply = who().header("X-User", "ada").send(server.address).await.json();
-    assert!(text_of(&reply).starts_with("ada test "), "{reply}");
-    assert_eq!(who().header("X-User", "bob").send(server.address).await.status, 404);
-    assert_eq!(who().send(server.address).await.status, 404);
-    let end = HttpRequest::new("DELETE").session(&id);
-    for foreign in [end.clone(), HttpRequest::standalone_stream(&id)] {
-        assert_eq!(foreign.header("X-User", "bob").send(server.address).await.status, 404);
-    }
-    assert_eq!(end.header("X-User", "ada").send(server.address).await.status, 204);
-}
-
-#[tokio::test]
 async fn without_sessions_every_request_is_independent() {
     let gate = Gate::default();
     let server = HttpServer::start(builder(&gate).http(|http| http.stateless())).await;
@@ -196,14 +170,17 @@ async fn without_sessions_every_request_is_independent() {
 }
 
 #[tokio::test]
-async fn a_legacy_call_is_cancelled_only_within_its_session_and_gets_no_response() {
+async fn a_legacy_call_is_cancelled_only_within_its_session_and_its_stream_cannot_be_resumed() {
     let gate = Gate::default();
     let server = HttpServer::start(builder(&gate)).await;
     let (mine, other) = (session(&server, "2025-11-25").await, session(&server, "2025-11-25").await);
-    let hold = HttpRequest::legacy(&mine, 1, "tools/call", &json!({"name": "hold"}));
-    let at = server.address;
-    let held = spawn(async move { hold.send(at).await });
-    gate.more_entered(1).await;
+    let params = json!({"name": "hold", "_meta": {"progressToken": 1}});
+    let hold = HttpRequest::legacy(&mine, 1, "tools/call", &params);
+    let mut events = EventStream::open(&hold, server.address).await.expect("a stream");
+    let mut last = events.next_event().await.expect("the priming event");
+    while last.message().is_none() {
+        last = events.next_event().await.expect("its progress");
+    }
     let cancel = async |session: &str, id: Value| {
         let request = HttpRequest::notification("notifications/cancelled", &json!({"requestId": id}));
         assert_eq!(request.session(session).send(server.address).await.status, 202);
@@ -211,23 +188,50 @@ async fn a_legacy_call_is_cancelled_only_within_its_session_and_gets_no_response
     cancel(&other, json!(1)).await;
     cancel(&mine, json!("1")).await;
     cancel(&mine, json!(2)).await;
-    assert!(!held.is_finished());
+    assert_eq!(gate.running(), 1);
     cancel(&mine, json!(1)).await;
-    let reply = held.await.expect("no panic");
-    assert_eq!((reply.status, reply.messages().len()), (200, 0));
     gate.until_ended(1, 0).await;
+    while let Some(event) = events.next_event().await {
+        assert_eq!(event.message(), None, "a cancelled call is not answered");
+        last = event;
+    }
+    // so that its client does not ask for ever
+    let resume = HttpRequest::standalone_stream(&mine).header("Last-Event-ID", &last.id.expect("an id"));
+    let twice = resume.clone().header("Last-Event-ID", "1").send(server.address).await;
+    assert_eq!(twice.status, 400);
+    let refused = resume.send(server.address).await;
+    assert_eq!((refused.status, refused.header("allow")), (405, Some("POST, DELETE")));
 }
 
 #[tokio::test]
-async fn ending_a_session_cancels_its_calls() {
+async fn every_request_with_the_id_of_an_ended_session_is_404() {
     let gate = Gate::default();
-    let server = HttpServer::start(builder(&gate)).await;
-    let id = session(&server, "2025-11-25").await;
-    let hold = HttpRequest::legacy(&id, 1, "tools/call", &json!({"name": "hold"}));
-    let at = server.address;
-    let held = spawn(async move { hold.send(at).await });
-    gate.more_entered(1).await;
-    assert_eq!(HttpRequest::new("DELETE").session(&id).send(server.address).await.status, 204);
-    gate.until_ended(1, 0).await;
-    assert!(held.await.expect("no panic").messages().is_empty());
+    let shared = builder(&gate).stores(|stores| stores.keys([server_key(1)])).shared(Memory::default());
+    for builder in [builder(&gate), shared] {
+        let server = HttpServer::start(builder).await;
+        for version in ["2025-03-26", "2025-11-25"] {
+            let id = session(&server, version).await;
+            let initialize = HttpRequest::initialize(version).session(&id);
+            let renewed = initialize.send(server.address).await;
+            assert_eq!(renewed.status, 200, "the session is open");
+            assert_ne!(renewed.session(), id);
+            let params = HttpRequest::post(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}"#);
+            let params = params.session(&id);
+            let refused = params.send(server.address).await;
+            assert_eq!((refused.status, refused.code()), (200, -32602));
+            let text = HttpRequest::post("{").session(&id);
+            let refused = text.send(server.address).await;
+            assert_eq!((refused.status, refused.code()), (400, -32700));
+
+            let delete = HttpRequest::new("DELETE").session(&id);
+            assert_eq!(delete.send(server.address).await.status, 204);
+            let list = HttpRequest::legacy(&id, 1, "tools/list", &json!({}));
+            for request in [initialize, params, text, list] {
+                assert_eq!(request.send(server.address).await.status, 404, "{version}");
+            }
+        }
+        let unknown = HttpRequest::initialize("2025-11-25").session("unknown").send(server.address).await;
+        assert_eq!(unknown.status, 404);
+        assert_eq!(unknown.json()["id"], 0);
+    }
 }

@@ -12,7 +12,5 @@ mod request_parts;
 mod router;
 mod scopes;
 mod server_card;
-mod sessions;
 mod shutdown;
-mod skills;
 mod tower_layers;

@@ -19,23 +19,6 @@ const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 #[tokio::test]
-async fn results_have_the_required_members() {
-    let server = plain().await;
-    let reply = call("echo", &json!({"message": "hi"})).send(server.address).await;
-    assert_eq!(reply.status, 200);
-    let reply = reply.json();
-    assert_eq!((text_of(&reply), &reply["id"]), ("hi", &json!(1)));
-    assert_eq!(reply["result"]["resultType"], "complete");
-    let info = &reply["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
-    assert_eq!(info, &json!({"name": "http-test", "version": "1.0.0"}));
-    let list = HttpRequest::modern("a", "tools/list", json!({})).send(server.address).await.json();
-    assert_eq!((&list["id"], &list["result"]["cacheScope"]), (&json!("a"), &json!("private")));
-    assert!(list["result"]["ttlMs"].is_u64());
-    let found = HttpRequest::modern(2, "server/discover", json!({})).send(server.address).await.json();
-    assert_eq!(found["result"]["supportedVersions"], json!(["2026-07-28"]));
-}
-
-#[tokio::test]
 async fn missing_meta_is_reported_before_header_mismatches() {
     let server = plain().await;
     let refused = async |request: HttpRequest, code: i64| {
@@ -145,43 +128,66 @@ async fn nested_arguments_are_compared_with_their_headers() {
     struct Place {
         #[schemars(extend("x-mcp-header" = "Region"))]
         region: Option<String>,
+        #[schemars(extend("x-mcp-header" = "Number"))]
+        number: Option<i64>,
     }
     /// Returns the place
     #[mcp_tool]
     fn nested(place: Place) -> String {
-        format!("{:?}", place.region)
+        format!("{:?} {:?}", place.region, place.number)
     }
-    let schema = json!({ "type": "object", "properties": { "place": {
-        "type": "object", "properties": { "region": { "type": "string", "x-mcp-header": "Region" } },
-    } } });
+    let schema = json!({ "type": "object", "properties": { "place": { "type": "object", "properties": {
+        "region": { "type": "string", "x-mcp-header": "Region" },
+        "number": { "type": "integer", "x-mcp-header": "Number" },
+    } } } });
     let dynamic = ToolDef::builder("dynamic").input_schema(schema).handler(|call: ToolCall| async move {
-        Ok::<_, ToolError>(format!("{:?}", call.arguments["place"]["region"].as_str()))
+        let place = &call.arguments["place"];
+        Ok::<_, ToolError>(format!("{:?} {:?}", place["region"].as_str(), place["number"].as_i64()))
     });
     let server = HttpServer::start(builder(&Gate::default()).tool::<nested>().add(dynamic)).await;
     for tool in ["nested", "dynamic"] {
-        let send = async |place: Value, header: Option<&str>| {
+        let send = async |place: Value, headers: &[(&str, &str)]| {
             let request = call(tool, &json!({ "place": place }));
-            let request =
-                header.into_iter().fold(request, |request, value| request.header("Mcp-Param-Region", value));
+            let request = headers
+                .iter()
+                .fold(request, |request, (name, value)| request.header(&format!("Mcp-Param-{name}"), value));
             request.send(server.address).await
         };
         let eu = || json!({ "region": "eu" });
-        assert_eq!(text_of(&send(eu(), Some("eu")).await.json()), "Some(\"eu\")", "{tool}");
-        assert_eq!(text_of(&send(json!({}), None).await.json()), "None", "{tool}");
-        for (place, header) in [
-            (eu(), Some("us")),
-            (eu(), None),
-            (json!({}), Some("eu")),
-            // it is coerced to an object
-            (json!(eu().to_string()), None),
-            (json!("hello"), Some("eu")),
+        let largest = 9_007_199_254_740_991_i64;
+        let number = |number: Value| json!({ "number": number });
+        for (place, headers, expected) in [
+            (eu(), &[("Region", "eu")][..], "Some(\"eu\") None"),
+            (json!({}), &[], "None None"),
+            // within the safe range
+            (number(json!(largest)), &[("Number", "9007199254740991")], "None Some(9007199254740991)"),
+            (number(json!(-largest)), &[("Number", "-9007199254740991")], "None Some(-9007199254740991)"),
+            (
+                number(json!("9007199254740991")),
+                &[("Number", "9007199254740991")],
+                "None Some(9007199254740991)",
+            ),
         ] {
-            let reply = send(place, header).await;
-            assert_eq!((reply.status, reply.code()), (400, -32020), "{tool} {header:?}");
+            assert_eq!(text_of(&send(place, headers).await.json()), expected, "{tool} {headers:?}");
+        }
+        for (place, headers) in [
+            (eu(), &[("Region", "us")][..]),
+            (eu(), &[]),
+            (json!({}), &[("Region", "eu")]),
+            // it is coerced to an object
+            (json!(eu().to_string()), &[]),
+            (json!("hello"), &[("Region", "eu")]),
+            (number(json!(largest + 1)), &[("Number", "9007199254740992")]),
+            (number(json!(-largest - 1)), &[("Number", "-9007199254740992")]),
+            (number(json!(1e17)), &[("Number", "1e17")]),
+            (number(json!("9007199254740992")), &[("Number", "9007199254740992")]),
+        ] {
+            let reply = send(place, headers).await;
+            assert_eq!((reply.status, reply.code()), (400, -32020), "{tool} {headers:?}");
         }
         // not what clients mirror, nor what is coerced to it
         for place in [json!("hello"), json!("[1]"), json!(5), json!([1])] {
-            let reply = send(place.clone(), None).await;
+            let reply = send(place.clone(), &[]).await;
             assert_eq!((reply.status, &reply.json()["result"]["isError"]), (200, &json!(true)), "{place}");
         }
     }
@@ -191,43 +197,6 @@ async fn nested_arguments_are_compared_with_their_headers() {
     let text = json!({ "place": json!({ "region": "eu" }).to_string() });
     let reply = call("nested", &text).send(strict.address).await;
     assert_eq!((reply.status, &reply.json()["result"]["isError"]), (200, &json!(true)));
-}
-
-#[tokio::test]
-async fn integers_that_headers_repeat_are_within_the_safe_range() {
-    #[mcp_type]
-    struct Row {
-        #[schemars(extend("x-mcp-header" = "Number"))]
-        number: i64,
-    }
-    /// Returns the number
-    #[mcp_tool]
-    fn nested(row: Row) -> String {
-        row.number.to_string()
-    }
-    let number = json!({ "type": "integer", "x-mcp-header": "Number" });
-    let row = json!({ "type": "object", "properties": { "number": number } });
-    let schema = json!({ "type": "object", "properties": { "row": row } });
-    let dynamic = ToolDef::builder("dynamic").input_schema(schema).handler(|call: ToolCall| async move {
-        Ok::<_, ToolError>(call.arguments["row"]["number"].to_string())
-    });
-    let server = HttpServer::start(mcp_runtime::server!().tool::<nested>().add(dynamic)).await;
-    for tool in ["nested", "dynamic"] {
-        let send = async |number: Value| {
-            let text = number.as_str().map_or_else(|| number.to_string(), str::to_owned);
-            let request = call(tool, &json!({ "row": { "number": number } }));
-            request.header("Mcp-Param-Number", &text).send(server.address).await
-        };
-        let largest = 9_007_199_254_740_991_i64;
-        for number in [json!(largest), json!(-largest), json!("9007199254740991")] {
-            let expected = number.as_str().map_or_else(|| number.to_string(), str::to_owned);
-            assert_eq!(text_of(&send(number).await.json()), expected, "{tool}");
-        }
-        for number in [json!(largest + 1), json!(-largest - 1), json!(1e17), json!("9007199254740992")] {
-            let reply = send(number.clone()).await;
-            assert_eq!((reply.status, reply.code()), (400, -32020), "{tool} {number}");
-        }
-    }
 }
 
 #[tokio::test]

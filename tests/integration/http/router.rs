@@ -189,22 +189,3 @@ async fn a_graceful_shutdown_ends_listen_streams() {
     drop((modern, legacy));
     serving.await.expect("no panic").expect("no error");
 }
-
-#[tokio::test]
-async fn a_router_is_stopped_by_the_service_beside_it() {
-    let builder =
-        mcp_runtime::server!().with_handle(drop).http(|http| http.health_paths("/healthz", "/readyz"));
-    let mcp = builder.into_service().expect("a service");
-    let address = serve_router(mcp.clone().into_router()).await;
-    let filter = json!({ "notifications": { "toolsListChanged": true } });
-    let listen = HttpRequest::modern("s", "subscriptions/listen", filter);
-    let mut stream = EventStream::open(&listen, address).await.expect("a stream");
-    stream.message().await;
-    let ready = || HttpRequest::new("GET").path("/readyz");
-    assert_eq!(ready().send(address).await.status, 200);
-    mcp.stop();
-    assert_eq!(stream.message().await["result"]["resultType"], "complete");
-    assert_eq!(ready().send(address).await.status, 503);
-    let late = HttpRequest::modern(1, "tools/list", json!({})).send(address).await;
-    assert_eq!((late.status, late.header("connection")), (200, Some("close")));
-}

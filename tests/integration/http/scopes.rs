@@ -1,6 +1,11 @@
 //! Items that are hidden from callers without their scopes.
 
-use crate::prelude::*;
+use mcp_runtime::skill::SkillsDir;
+
+use crate::{
+    prelude::*,
+    skills::{FIXTURE, MANIFEST},
+};
 
 /// For everyone
 #[mcp_tool]
@@ -39,7 +44,7 @@ fn admin_page(page: String) -> String {
 }
 
 /// A page of the handbook
-#[mcp_resource(uri = "book://{page}", cache(ttl = "60s", public))]
+#[mcp_resource(uri = "book://{page}", cache(ttl = "1s", public))]
 fn page(page: String) -> String {
     page
 }
@@ -117,7 +122,7 @@ async fn nothing_is_cached_for_all_callers_where_they_are_told_apart() {
     struct Tenant;
     let builder = || {
         let builder = Server::builder("caches", "1").tool::<open>().resource::<page>();
-        builder.lists(|lists| lists.ttl(Duration::from_secs(1)))
+        builder.add(SkillsDir::new(FIXTURE)).lists(|lists| lists.ttl(Duration::from_secs(1)))
     };
     for (builder, scope) in [
         (builder(), "public"),
@@ -133,10 +138,14 @@ async fn nothing_is_cached_for_all_callers_where_they_are_told_apart() {
             ("resources/templates/list", json!({})),
             ("server/discover", json!({})),
             ("resources/read", json!({ "uri": "book://x" })),
+            ("skills/list", json!({})),
+            ("skills/get", json!({ "uri": MANIFEST })),
+            ("resources/directory/read", json!({ "uri": "skill://fixture-skill" })),
+            ("resources/read", json!({ "uri": MANIFEST })),
         ] {
             let reply = HttpRequest::modern(1, method, params).send(served.address).await.json();
-            assert_ne!(reply["result"]["ttlMs"], 0, "{method}");
-            assert_eq!(reply["result"]["cacheScope"], scope, "{method}");
+            let result = &reply["result"];
+            assert_eq!((&result["ttlMs"], &result["cacheScope"]), (&json!(1000), &json!(scope)), "{method}");
         }
     }
 }

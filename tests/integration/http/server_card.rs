@@ -304,19 +304,14 @@ fn what_a_card_cannot_contain_is_an_error_of_build() {
     let problem = |builder: ServerBuilder| builder.build().expect_err("it is not valid").to_string();
     let plain = || Server::builder("notes", "1.0.0");
     let named = |name: &str| plain().info(|info| info.registry_name(name).public_url(URL));
-    for name in ["notes", "", "a/b/c", "com.example/", "com example/notes"] {
-        assert!(problem(named(name)).contains("reverse DNS"), "{name}");
-    }
-    for url in ["http://notes.example.com/mcp", "notes.example.com/mcp", "https://{tenant}.example.com/mcp"] {
-        let text = problem(named("com.example/notes").info(|info| info.public_url(url)));
-        assert!(text.contains(url) && text.contains("public_url"), "{text}");
-    }
+    assert!(problem(named("notes")).contains("reverse DNS"));
+    let url = "http://notes.example.com/mcp";
+    let text = problem(named("com.example/notes").info(|info| info.public_url(url)));
+    assert!(text.contains(url) && text.contains("public_url"), "{text}");
     let resource = Oauth::issuer("https://id.example.com").resource("http://notes.example.com/mcp");
     let text = problem(plain().info(|info| info.registry_name("com.example/notes")).auth(resource));
     assert!(text.contains("`.resource(..)`"), "{text}");
-    for version in ["^1.2.3", "1.x", ">=1"] {
-        assert!(problem(named("com.example/notes").info(|info| info.version(version))).contains("range"));
-    }
+    assert!(problem(named("com.example/notes").info(|info| info.version("^1.2.3"))).contains("range"));
     let gate = named("com.example/notes").http(|http| http.health_paths(CARD, "/readyz"));
     assert!(problem(gate).contains("a path of the server card and of something else"));
 }

@@ -12,26 +12,6 @@ fn call(name: &str) -> HttpRequest {
 }
 
 #[tokio::test]
-async fn a_shutdown_answers_calls_in_flight() {
-    let gate = Gate::default();
-    let mut server = HttpServer::start(builder(&gate)).await;
-    let at = server.address;
-    let held: Vec<_> = (0..100).map(|_| spawn(async move { call("hold").send(at).await })).collect();
-    gate.more_entered(100).await;
-    let mut idle = HttpConnection::open(at).await;
-    idle.send(&call("burst")).await;
-    idle.response().await;
-    server.stop();
-    assert!(idle.is_closed().await);
-    gate.open(100);
-    for held in held {
-        assert_eq!(text_of(&held.await.expect("no panic").json()), "let go");
-    }
-    server.stopped().await;
-    assert!(TcpStream::connect(at).await.is_err());
-}
-
-#[tokio::test]
 async fn connections_over_the_limit_wait() {
     let server = HttpServer::start(builder(&Gate::default()).http(|http| http.max_connections(1))).await;
     let mut first = HttpConnection::open(server.address).await;
@@ -46,7 +26,7 @@ async fn connections_over_the_limit_wait() {
 }
 
 #[tokio::test]
-async fn a_shutdown_lets_event_streams_of_calls_in_flight_end_with_their_results() {
+async fn a_shutdown_answers_calls_in_flight_and_lets_their_event_streams_end() {
     let gate = Gate::default();
     let mut server = HttpServer::start(builder(&gate)).await;
     let at = server.address;
@@ -56,17 +36,23 @@ async fn a_shutdown_lets_event_streams_of_calls_in_flight_end_with_their_results
         let call = HttpRequest::legacy(&session(at, version).await, 1, "tools/call", &call);
         streams.push(EventStream::open(&streamed(call), at).await.expect("a stream"));
     }
-    gate.more_entered(4).await;
-    let listening = listen(at).await;
+    let held: Vec<_> = (0..100).map(|_| spawn(async move { call("hold").send(at).await })).collect();
+    gate.more_entered(104).await;
+    let (listening, mut idle) = (listen(at).await, idle(at).await);
     server.stop();
     refuses(listening).await;
-    gate.open(4);
+    assert!(idle.is_closed().await);
+    gate.open(104);
+    for held in held {
+        assert_eq!(text_of(&held.await.expect("no panic").json()), "let go");
+    }
     for stream in &mut streams {
         assert_eq!(stream.message().await["method"], "notifications/progress");
         assert_eq!(text_of(&stream.message().await), "let go");
         assert_eq!(stream.next().await, None);
     }
     server.stopped().await;
+    assert!(TcpStream::connect(at).await.is_err());
 }
 
 /// A server that serves on for so long after it was told to stop.

@@ -7,7 +7,6 @@ use axum::{
     middleware::{self, Next},
     response::{IntoResponse, Response},
 };
-use tokio::sync::Notify;
 use tower_http::{
     compression::CompressionLayer,
     cors::{AllowHeaders, CorsLayer},
@@ -17,12 +16,6 @@ use tower_http::{
 };
 
 use crate::prelude::*;
-
-#[derive(Default)]
-struct Gate {
-    release: Notify,
-    dropped: AtomicUsize,
-}
 
 /// Repeats a text.
 #[mcp_tool]
@@ -34,20 +27,14 @@ fn echo(text: String) -> String {
 #[mcp_tool]
 async fn talk(gate: &Gate, ctx: &Context) -> &'static str {
     ctx.progress(1.0).send();
-    gate.release.notified().await;
+    gate.wait().await;
     "talked"
 }
 
 /// Sends nothing.
 #[mcp_tool]
 async fn silent(gate: &Gate) {
-    struct Dropped<'a>(&'a AtomicUsize);
-    impl Drop for Dropped<'_> {
-        fn drop(&mut self) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
-    let _dropped = Dropped(&gate.dropped);
+    let _inside = gate.enter();
     std::future::pending::<()>().await;
 }
 
@@ -61,7 +48,7 @@ async fn sign_in(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-fn server(gate: &Arc<Gate>) -> Router {
+fn server(gate: &Gate) -> Router {
     let server = Server::builder("layered", "1").tool::<echo>().tool::<talk>().tool::<silent>();
     let server = server.state(gate.clone()).http(|http| http.allowed_origins([PAGE]));
     server.into_router().expect("a router")
@@ -88,7 +75,7 @@ async fn head(request: HttpRequest, at: SocketAddr) -> HttpResponse {
 
 #[tokio::test]
 async fn preflights_pass_the_documented_middleware() {
-    let app = server(&Arc::default()).layer(middleware::from_fn(sign_in));
+    let app = server(&Gate::default()).layer(middleware::from_fn(sign_in));
     let at = serve_router(app).await;
     let response = preflight().send(at).await;
     assert_eq!((response.status, response.header("access-control-allow-origin")), (204, Some(PAGE)));
@@ -102,7 +89,7 @@ async fn preflights_pass_the_documented_middleware() {
 #[tokio::test]
 async fn the_layers_of_the_page_keep_calls_and_streams_as_they_are() {
     let (gate, responses, ends) =
-        (Arc::new(Gate::default()), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        (Gate::default(), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (count, count_end) = (responses.clone(), ends.clone());
     let trace = TraceLayer::new_for_http()
         .on_response(move |_: &Response, _: Duration, _: &tracing::Span| {
@@ -151,9 +138,9 @@ async fn the_layers_of_the_page_keep_calls_and_streams_as_they_are() {
     assert_eq!(stream.message().await["method"], "notifications/progress");
     // a call that has sent nothing is cut off, and cancelled
     assert_eq!(call("silent", &json!({})).send(at).await.status, 408);
-    assert!(soon(|| gate.dropped.load(Ordering::SeqCst) == 1).await);
+    gate.until_ended(1, 0).await;
     // a stream that has begun is not, though it is older
-    gate.release.notify_one();
+    gate.open(1);
     assert_eq!(text_of(&stream.message().await), "talked");
     assert!(soon(|| ends.load(Ordering::SeqCst) > 0).await);
 

@@ -7,6 +7,12 @@ mod shared_rates;
 
 use crate::prelude::*;
 
+/// Returns at once
+#[mcp_tool]
+fn here() -> &'static str {
+    "here"
+}
+
 /// The server as this caller sees it.
 fn seen_by(server: &Server, subject: &str) -> TestServer {
     TestServer::of(server).caller(Principal::new("https://id.example.com", subject))

@@ -1,9 +1,6 @@
 //! What clients can repeat without end fills no log: a few lines, then one in each interval that counts the others.
 
-use axum::http::request::Parts;
-use mcp_runtime::auth::{Denied, Verifier};
-
-use crate::prelude::*;
+use crate::{authorization::api_keys::Credulous, prelude::*};
 
 /// The time to each line of a place.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -89,21 +86,12 @@ async fn messages_that_cannot_be_read_are_one_line_in_each_interval() {
     assert!(logged.len() == 2 && logged[1].contains("suppressed="), "{logged:?}");
 }
 
-/// Cannot say who it is.
-struct Unreachable;
-
-impl Verifier for Unreachable {
-    async fn verify(&self, _: &str, _: &Parts) -> Result<Principal, Denied> {
-        Err(Denied::unavailable("the directory does not answer"))
-    }
-}
-
 #[tokio::test]
 async fn callers_that_cannot_be_authenticated_are_one_line_for_many_requests() {
     let log = ThreadLog::capture();
-    let server = HttpServer::start(mcp_runtime::server!().tool::<flood>().auth(Unreachable)).await;
+    let server = HttpServer::start(mcp_runtime::server!().tool::<flood>().auth(Credulous)).await;
     let request = HttpRequest::modern(1, "tools/call", json!({ "name": "flood", "arguments": {} }))
-        .header("Authorization", "Bearer adas-token");
+        .header("Authorization", "Bearer down");
     for _ in 0..100 {
         assert_eq!(request.send(server.address).await.status, 503);
     }

@@ -157,11 +157,6 @@ fn capable() -> Value {
     json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": {} })
 }
 
-/// Answers of a client that must get no request.
-fn no_requests(method: &str, params: &Value) -> Value {
-    panic!("unexpected request `{method}` {params}")
-}
-
 /// A client with that transport and protocol.
 async fn connect_to(server: &Server, cell: Cell, capabilities: Value, answers: Answers) -> Client {
     let revision = match cell.1 {

@@ -1,20 +1,7 @@
 //! Bounds on what clients can make a server keep: long ids and tokens, unfinished bodies, calls over HTTP+SSE.
 
-use mcp_runtime::client_request::CreateMessage;
-
+use super::{here, wait};
 use crate::prelude::*;
-
-/// Returns at once
-#[mcp_tool]
-fn here() -> &'static str {
-    "here"
-}
-
-/// Waits until it is released
-#[mcp_tool]
-async fn wait(gate: &Gate) -> &'static str {
-    gate.pass().await
-}
 
 fn with_token(mut call: Value, token: &Value) -> Value {
     call["params"]["_meta"]["progressToken"] = token.clone();
@@ -160,12 +147,6 @@ fn answer(asked: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result })
 }
 
-/// Samples the client's model
-#[mcp_tool]
-async fn consult(ctx: &Context) -> Result<String, ToolError> {
-    Ok(ctx.sample("q", CreateMessage::user("Who are you?")).await?.text())
-}
-
 /// Otherwise, calls that wait for a client would hold their permits until they time out.
 #[tokio::test]
 async fn responses_and_cancellations_reach_a_full_server() {
@@ -192,19 +173,4 @@ async fn responses_and_cancellations_reach_a_full_server() {
         }
         assert_eq!(replies, if answers { vec!["Ada"] } else { vec![] });
     }
-}
-
-#[tokio::test]
-async fn responses_over_http_sse_reach_a_full_server() {
-    let builder =
-        mcp_runtime::server!().tool::<consult>().http(|http| http.max_requests(1).legacy_sse("/sse"));
-    let served = HttpServer::start(builder).await;
-    let mut client = HttpSse::open(served.address, "/sse", &[]).await;
-    client.initialize(&json!({ "sampling": {} })).await;
-    client.send(&legacy_call(1, "consult", &json!({}))).await;
-    let asked = within(client.message()).await;
-    let content = json!({ "type": "text", "text": "me" });
-    let result = json!({ "role": "assistant", "content": content, "model": "m" });
-    client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result })).await;
-    assert_eq!(text_of(&within(client.message()).await), "me");
 }

@@ -2,19 +2,13 @@
 
 use tokio::net::TcpListener;
 
-use super::modern;
+use super::{modern, purge};
 use crate::{prelude::*, process::fixture};
 
 /// For everyone
 #[mcp_tool]
 fn open() -> &'static str {
     "open"
-}
-
-/// For administrators
-#[mcp_tool(scopes("admin"))]
-fn purge() -> &'static str {
-    "purged"
 }
 
 /// For administrators
@@ -79,6 +73,14 @@ async fn a_tool_with_scopes_cannot_be_added_without_distinguished_callers() {
     assert!(error.to_string().contains("`scoped`"), "{error}");
     let list = HttpRequest::modern(1, "tools/list", json!({}));
     assert_eq!(tool_names(&list.send(served.address).await.json()), ["open"]);
+    // one that is told to trust all callers lists everything
+    let trusting = builder().http(|http| http.trust_all_callers()).build().expect("a server");
+    let served = HttpServer::of(&trusting).await;
+    trusting.handle().add(scoped()).expect("it is added");
+    assert_eq!(tool_names(&list.send(served.address).await.json()), ["open", "purge", "scoped"]);
+    for (tool, text) in [("purge", "purged"), ("scoped", "done")] {
+        assert_eq!(text_of(&modern(tool).send(served.address).await.json()), text);
+    }
     // a server that is not served over HTTP trusts its client
     let server = mcp_runtime::server!().tool::<open>().build().expect("a server");
     server.handle().add(scoped()).expect("it is added");

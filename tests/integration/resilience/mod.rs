@@ -6,7 +6,6 @@ mod bounds;
 mod callers;
 mod expiry;
 mod framing;
-mod legacy;
 mod long_arguments;
 mod options;
 mod owners;
@@ -16,8 +15,6 @@ mod slow_clients;
 mod stdio;
 mod subscriptions;
 mod unread;
-
-use std::sync::{Condvar, MutexGuard, PoisonError};
 
 use crate::prelude::*;
 
@@ -37,44 +34,22 @@ fn with_progress(tool: &str) -> HttpRequest {
     HttpRequest::modern(1, "tools/call", params)
 }
 
-/// Blocks the threads of functions until it is opened.
-#[derive(Clone, Default)]
-struct Gate(Arc<(Mutex<Threads>, Condvar)>);
-
-#[derive(Default)]
-struct Threads {
-    entered: usize,
-    returned: usize,
-    open: bool,
+/// Returns at once
+#[mcp_tool]
+fn here() -> &'static str {
+    "here"
 }
 
-impl Gate {
-    fn threads(&self) -> MutexGuard<'_, Threads> {
-        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Waits until it is released
+#[mcp_tool]
+async fn wait(gate: &Gate) -> &'static str {
+    gate.pass().await
+}
 
-    /// Blocks until the gate is open; called by functions.
-    fn pass(&self) {
-        let mut threads = self.threads();
-        threads.entered += 1;
-        let limit = PATIENCE;
-        let waited = self.0.1.wait_timeout_while(threads, limit, |threads| !threads.open);
-        let (mut threads, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        threads.returned += 1;
-    }
-
-    fn entered(&self) -> usize {
-        self.threads().entered
-    }
-
-    fn returned(&self) -> usize {
-        self.threads().returned
-    }
-
-    fn open(&self) {
-        self.threads().open = true;
-        self.0.1.notify_all();
-    }
+/// For administrators
+#[mcp_tool(scopes("admin"))]
+fn purge() -> &'static str {
+    "purged"
 }
 
 /// A gate that opens at the end of its test, so that no thread stays blocked.
@@ -91,6 +66,6 @@ impl std::ops::Deref for TestGate {
 
 impl Drop for TestGate {
     fn drop(&mut self) {
-        self.0.open();
+        self.0.open_for_all();
     }
 }

@@ -10,20 +10,8 @@ use tokio::{
     time::Instant,
 };
 
-use super::{modern, with_progress};
+use super::{here, modern, slow_clients::send_reports, wait, with_progress};
 use crate::prelude::*;
-
-/// Returns at once
-#[mcp_tool]
-fn here() -> &'static str {
-    "here"
-}
-
-/// For administrators
-#[mcp_tool(scopes("admin"))]
-fn purge() -> &'static str {
-    "purged"
-}
 
 /// Returns a large text
 #[mcp_tool]
@@ -35,21 +23,11 @@ fn large() -> String {
 #[mcp_tool]
 async fn report(wait: Option<bool>, ctx: &Context, gate: &Gate) -> &'static str {
     let _inside = gate.enter();
-    let text = "x".repeat(16 << 10);
-    for step in 1..=1000_u16 {
-        ctx.progress(f64::from(step)).message(&text).send();
-        tokio::task::yield_now().await;
-    }
+    send_reports(ctx).await;
     if wait == Some(true) {
         std::future::pending::<()>().await;
     }
     "reported"
-}
-
-/// Waits until it is released
-#[mcp_tool]
-async fn wait(gate: &Gate) -> &'static str {
-    gate.pass().await
 }
 
 /// Sleeps, and reports nothing
@@ -57,20 +35,6 @@ async fn wait(gate: &Gate) -> &'static str {
 async fn slow() -> &'static str {
     tokio::time::sleep(Duration::from_secs(25)).await;
     "slept"
-}
-
-#[tokio::test]
-async fn a_server_that_trusts_all_callers_lists_everything() {
-    let builder = mcp_runtime::server!().tool::<here>().tool::<purge>();
-    let tool = ToolDef::builder("scoped").scopes(["admin"]);
-    let server = builder.http(|http| http.trust_all_callers()).build().expect("a server");
-    let served = HttpServer::of(&server).await;
-    let list = HttpRequest::modern(1, "tools/list", json!({})).send(served.address).await.json();
-    assert_eq!(tool_names(&list), ["here", "purge"]);
-    assert_eq!(text_of(&modern("purge").send(served.address).await.json()), "purged");
-    let handler = |_: ToolCall| async { "done" };
-    server.handle().add(tool.handler(handler)).expect("it is added");
-    assert_eq!(text_of(&modern("scoped").send(served.address).await.json()), "done");
 }
 
 #[tokio::test]

@@ -5,14 +5,8 @@ use std::net::IpAddr;
 
 use axum::{Router, extract::Request, middleware::Next};
 
-use super::modern;
+use super::{here, modern};
 use crate::prelude::*;
-
-/// Returns at once
-#[mcp_tool]
-fn here() -> &'static str {
-    "here"
-}
 
 /// Ends as a task
 #[mcp_tool(task = required)]

@@ -2,20 +2,20 @@
 
 use mcp_runtime::Completion;
 
-use super::{Gate, TestGate, modern, settle};
+use super::{TestGate, here, modern, settle};
 use crate::prelude::*;
 
 /// Blocks its thread
 #[mcp_tool(blocking, max_concurrency = 1)]
 fn hold(gate: &Gate) -> &'static str {
-    gate.pass();
+    gate.block();
     "held"
 }
 
 /// Blocks its thread, as often as it is called
 #[mcp_tool(blocking)]
 fn occupy(gate: &Gate) -> &'static str {
-    gate.pass();
+    gate.block();
     "occupied"
 }
 
@@ -28,31 +28,31 @@ fn think() -> &'static str {
 /// Blocks its thread for longer than its time limit
 #[mcp_tool(blocking, max_concurrency = 1, timeout = "500ms")]
 fn overstay(gate: &Gate) -> &'static str {
-    gate.pass();
+    gate.block();
     "stayed"
 }
 
 /// Blocks its thread, as a task
 #[mcp_tool(task, blocking, max_concurrency = 1)]
 fn crunch(gate: &Gate) -> &'static str {
-    gate.pass();
+    gate.block();
     "crunched"
 }
 
 fn held_list(gate: &Gate) -> Vec<&'static str> {
-    gate.pass();
+    gate.block();
     vec!["held://listed"]
 }
 
 fn held_ids(_: &Completion, gate: &Gate) -> Vec<&'static str> {
-    gate.pass();
+    gate.block();
     vec!["completed"]
 }
 
 /// Blocks its thread, and so do the functions that it names
 #[mcp_resource(uri = "held://{id}", blocking, list = held_list)]
 fn held_instance(#[mcp(complete = held_ids)] id: String, gate: &Gate) -> String {
-    gate.pass();
+    gate.block();
     id
 }
 
@@ -65,21 +65,15 @@ async fn hold_instance(#[mcp(complete = blocking(held_ids))] id: String) -> Stri
 /// Blocks its thread
 #[mcp_resource(uri = "held://one", blocking)]
 fn held(gate: &Gate) -> &'static str {
-    gate.pass();
+    gate.block();
     "held"
 }
 
 /// Blocks its thread
 #[mcp_prompt(blocking)]
 fn hold_on(gate: &Gate) -> &'static str {
-    gate.pass();
+    gate.block();
     "hold on"
-}
-
-/// Returns at once
-#[mcp_tool]
-fn here() -> &'static str {
-    "here"
 }
 
 #[tokio::test]
@@ -90,7 +84,7 @@ async fn a_disconnect_releases_the_permit_only_when_the_thread_returns() {
         let mut connection = HttpConnection::open(served.address).await;
         connection.send(&modern("hold")).await;
         if call == 0 {
-            until(|| gate.entered() == 1).await;
+            gate.until_entered(1).await;
         } else {
             // for as long as waiting for a permit would take
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -98,7 +92,7 @@ async fn a_disconnect_releases_the_permit_only_when_the_thread_returns() {
     }
     settle().await;
     assert_eq!(gate.entered(), 1, "threads of a function that may have one");
-    gate.open();
+    gate.open_for_all();
     // it queues behind all earlier calls
     let last = within(modern("hold").send(served.address)).await;
     assert_eq!(text_of(&last.json()), "held");
@@ -122,8 +116,8 @@ async fn a_caller_whose_blocking_functions_never_return_leaves_threads_to_anothe
     }
     bob.call("think", json!({})).await.expect_text("thought");
     drop(calls);
-    gate.open();
-    until(|| gate.returned() == gate.entered()).await;
+    gate.open_for_all();
+    until(|| gate.finished() == gate.entered()).await;
     ada.call("think", json!({})).await.expect_text("thought");
 }
 
@@ -136,8 +130,8 @@ async fn a_time_limit_releases_the_permit_only_when_the_thread_returns() {
     // the second call waits for the permit until its own time limit
     assert_eq!(failure(&server.call("overstay", json!({})).await), limit);
     assert_eq!(gate.entered(), 1);
-    gate.open();
-    until(|| gate.returned() == 1).await;
+    gate.open_for_all();
+    until(|| gate.finished() == 1).await;
     server.call("overstay", json!({})).await.expect_text("stayed");
     assert_eq!(gate.entered(), 2);
 }
@@ -147,13 +141,12 @@ async fn a_cancelled_task_releases_its_permit_only_when_its_thread_returns() {
     let gate = TestGate::default();
     let server = mcp_runtime::server!().tool::<crunch>().state(gate.0.clone()).build().expect("a server");
     let knows_tasks = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
-    let no_requests = |method: &str, _: &Value| panic!("unexpected request `{method}`");
     let mut client =
         Client::connect(&server, Transport::Memory, Revision::LATEST, knows_tasks, no_requests).await;
     for task in 0..20 {
         let id = within(client.start_task("crunch", json!({}))).await;
         if task == 0 {
-            until(|| gate.entered() == 1).await;
+            gate.until_entered(1).await;
         } else {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -161,7 +154,7 @@ async fn a_cancelled_task_releases_its_permit_only_when_its_thread_returns() {
     }
     settle().await;
     assert_eq!(gate.entered(), 1, "threads of a function that may have one");
-    gate.open();
+    gate.open_for_all();
     let last = client.start_task("crunch", json!({})).await;
     client.until_status(&last, "completed").await;
     assert_eq!(gate.entered(), 2, "tasks that were cancelled are not run");
@@ -185,14 +178,15 @@ async fn a_request_holds_its_permit_until_its_thread_returns() {
         let served = HttpServer::start(builder.state(gate.0.clone())).await;
         let mut connection = HttpConnection::open(served.address).await;
         connection.send(&request).await;
-        until(|| gate.entered() == 1).await;
+        gate.until_entered(1).await;
         drop(connection);
         for _ in 0..20 {
             let refused = modern("here").send(served.address).await;
             assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+            assert_eq!((refused.code(), &refused.json()["id"]), (-32603, &json!(1)));
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        gate.open();
+        gate.open_for_all();
         within(async {
             while modern("here").send(served.address).await.status != 200 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -217,9 +211,9 @@ async fn blocking_resources_prompts_and_named_functions_leave_the_runtime_to_oth
     let builder = builder.resource::<held_instance>().resource::<hold_instance>();
     let server = serve(builder.state(gate.0.clone()));
     let others = async {
-        until(|| gate.entered() == 5).await;
+        gate.until_entered(5).await;
         server.call("here", json!({})).await.expect_text("here");
-        gate.open();
+        gate.open_for_all();
     };
     let (read, prompt, list, one, other, ()) = tokio::join!(
         server.read("held://one"),

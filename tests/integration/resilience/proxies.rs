@@ -1,14 +1,8 @@
 //! Behind a trusted proxy one client is one owner, whatever else it sends: the header that the proxy writes names it, and
 //! no other header does.
 
-use super::modern;
+use super::{here, modern};
 use crate::prelude::*;
-
-/// Returns at once
-#[mcp_tool]
-fn here() -> &'static str {
-    "here"
-}
 
 /// Ends with its client
 #[mcp_tool]

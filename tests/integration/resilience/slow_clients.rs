@@ -7,15 +7,19 @@ use crate::prelude::*;
 const REPORT: usize = 16 << 10;
 const REPORTS: u16 = 1500;
 
-/// Reports a lot of progress, and returns
-#[mcp_tool(max_concurrency = 1)]
-async fn report(ctx: &Context, gate: &Gate) -> &'static str {
-    let inside = gate.enter();
+pub(super) async fn send_reports(ctx: &Context) {
     let text = "x".repeat(REPORT);
     for step in 1..=REPORTS {
         ctx.progress(f64::from(step)).message(&text).send();
         tokio::task::yield_now().await;
     }
+}
+
+/// Reports a lot of progress, and returns
+#[mcp_tool(max_concurrency = 1)]
+async fn report(ctx: &Context, gate: &Gate) -> &'static str {
+    let inside = gate.enter();
+    send_reports(ctx).await;
     inside.finish();
     "reported"
 }
@@ -24,11 +28,7 @@ async fn report(ctx: &Context, gate: &Gate) -> &'static str {
 #[mcp_tool(max_concurrency = 1, timeout = "500ms")]
 async fn report_on(ctx: &Context, gate: &Gate) -> &'static str {
     let _inside = gate.enter();
-    let text = "x".repeat(REPORT);
-    for step in 1..=REPORTS {
-        ctx.progress(f64::from(step)).message(&text).send();
-        tokio::task::yield_now().await;
-    }
+    send_reports(ctx).await;
     std::future::pending().await
 }
 

@@ -157,7 +157,8 @@ async fn work_unread(mut server: LineConnection) {
         server.send(&call(id, "sign", &json!({ "path": side }))).await;
         until(|| written(&side) > id).await;
     }
-    server.send(&notification("notifications/unknown", json!({}))).await;
+    server.send(&call("hang", "hang", &json!({}))).await;
+    server.send(&cancelled("hang")).await;
     let mut signed = 0;
     for _ in 0..CALLS + 8 {
         let reply = server.message().await;

@@ -91,27 +91,12 @@ async fn a_template_of_a_mount_is_checked_with_its_own_state() {
 
 #[tokio::test]
 async fn hidden_resources_cannot_be_subscribed_to() {
-    let caller = |parts: &axum::http::request::Parts| {
-        let user = x_user(parts)?;
-        Some(user.clone().with_scopes([user.subject()]))
-    };
-    let server = builder().http(|http| http.caller(caller)).build().unwrap();
-    let served = HttpServer::of(&server).await;
+    let served = HttpServer::start(builder()).await;
     let filter = json!({ "resourceSubscriptions": ["secret://one", "item://1"] });
     for (user, expected) in [("secret", json!(["secret://one", "item://1"])), ("guest", json!(["item://1"]))]
     {
         let request = listening("s", &filter).header("x-user", user);
         let first: Value = EventStream::open(&request, served.address).await.unwrap().next().await.unwrap();
         assert_eq!(first["params"]["notifications"]["resourceSubscriptions"], expected);
-    }
-}
-
-#[tokio::test]
-async fn listen_and_subscribe_exist_in_separate_revisions() {
-    let legacy = serve(builder()).legacy(Revision::V2025_11_25);
-    legacy.request("subscriptions/listen", json!({ "notifications": {} })).await.expect_code(-32601);
-    let modern = serve(builder());
-    for method in ["resources/subscribe", "resources/unsubscribe"] {
-        modern.request(method, json!({ "uri": "item://1" })).await.expect_code(-32601);
     }
 }

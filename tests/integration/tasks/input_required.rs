@@ -9,6 +9,19 @@ fn keys(task: &Value) -> Vec<&str> {
         .map_or_else(Vec::new, |asked| asked.keys().map(String::as_str).collect())
 }
 
+/// Calls a tool that asks its client first, responds to that, and returns the params and the task.
+async fn answered(client: &mut Client, tool: &str, content: Value) -> (Value, Value) {
+    let asked = call(client, tool, json!({})).await;
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let answer = json!({ "user": { "action": "accept", "content": content } });
+    let params = json!({
+        "name": tool, "arguments": {}, "requestState": asked["requestState"], "inputResponses": answer,
+    });
+    let task = client.reply("tools/call", params.clone()).await;
+    assert_eq!(task["resultType"], "task", "{task}");
+    (params, task)
+}
+
 /// Asks and becomes a task at the same time
 #[mcp_tool(task = manual)]
 async fn both(ctx: &Context) -> Result<String, ToolError> {
@@ -19,14 +32,7 @@ async fn both(ctx: &Context) -> Result<String, ToolError> {
 #[tokio::test]
 async fn a_function_that_asks_and_becomes_a_task_at_once_is_asked_for_in_its_request() {
     let mut client = connect(mcp_runtime::server!().tool::<both>()).await;
-    let reply = call(&mut client, "both", json!({})).await;
-    assert_eq!(reply["resultType"], "input_required", "{reply}");
-    let answer = json!({ "user": { "action": "accept", "content": { "value": "Ada" } } });
-    let params = json!({
-        "name": "both", "arguments": {}, "requestState": reply["requestState"], "inputResponses": answer,
-    });
-    let reply = client.reply("tools/call", params).await;
-    assert_eq!(reply["resultType"], "task", "{reply}");
+    let (_, reply) = answered(&mut client, "both", json!({ "value": "Ada" })).await;
     let id = reply["taskId"].as_str().expect("an id").to_owned();
     let ended = client.until_status(&id, "completed").await;
     assert_eq!(ended["result"]["content"][0]["text"], "Ada, true", "{ended}");
@@ -91,17 +97,7 @@ async fn a_key_cannot_be_reused() {
 async fn input_that_is_needed_before_the_task_is_requested_by_the_call() {
     let probe = Probe::default();
     let mut client = connect(builder(&probe)).await;
-    let first = call(&mut client, "injected", json!({})).await;
-    assert_eq!(first["resultType"], "input_required", "{first}");
-    assert_eq!(probe.entered(), 0);
-    let params = json!({
-        "name": "injected",
-        "arguments": {},
-        "requestState": first["requestState"],
-        "inputResponses": { "user": { "action": "accept", "content": { "name": "Ada" } } },
-    });
-    let second = client.reply("tools/call", params.clone()).await;
-    assert_eq!(second["resultType"], "task", "{second}");
+    let (params, second) = answered(&mut client, "injected", json!({ "name": "Ada" })).await;
     let id = second["taskId"].as_str().unwrap();
     let done = client.until_status(id, "completed").await;
     assert_eq!(done["result"]["content"][0]["text"], "Ada");
@@ -114,17 +110,8 @@ async fn input_that_is_needed_before_the_task_is_requested_by_the_call() {
 async fn a_function_can_start_its_task_after_client_requests() {
     let probe = Probe::default();
     let mut client = connect(builder(&probe)).await;
-    let first = call(&mut client, "manual", json!({})).await;
-    assert_eq!(first["resultType"], "input_required", "{first}");
-    assert!(first["inputRequests"].get("user").is_some());
-    let params = json!({
-        "name": "manual",
-        "arguments": {},
-        "requestState": first["requestState"],
-        "inputResponses": { "user": { "action": "accept", "content": { "name": "Ada" } } },
-    });
-    let second = client.reply("tools/call", params.clone()).await;
-    let id = second["taskId"].as_str().unwrap_or_else(|| panic!("no task: {second}"));
+    let (params, second) = answered(&mut client, "manual", json!({ "name": "Ada" })).await;
+    let id = second["taskId"].as_str().unwrap();
     let task = client.until_status(id, "input_required").await;
     assert_eq!(keys(&task), ["more"]);
     client.update_task(id, names(&[("more", json!("Charles"))])).await;

@@ -174,7 +174,6 @@ async fn connect_to(server: &Server) -> Client {
 
 /// The same with other capabilities.
 async fn connect_as(server: &Server, capabilities: Value) -> Client {
-    let no_requests = |method: &str, _: &Value| panic!("unexpected request `{method}`");
     Client::connect(server, Transport::Memory, Revision::LATEST, capabilities, no_requests).await
 }
 

@@ -43,8 +43,14 @@ async fn an_enum_can_be_the_whole_object() {
     let server = serve(mcp_runtime::server!().tool::<lenient>().tool::<strict>().tool::<styled>());
     let tools = server.list_tools().await;
     assert_eq!(tools.len(), 3);
-    for tool in tools {
-        assert_eq!(tool["inputSchema"]["type"], "object", "{tool}");
+    for tool in &tools {
+        // programs that offer tools to models refuse `oneOf` at the root
+        let root = tool["inputSchema"].as_object().cloned().unwrap_or_default();
+        assert!(
+            root["type"] == "object"
+                && ["oneOf", "anyOf", "allOf", "$ref"].iter().all(|keyword| !root.contains_key(*keyword)),
+            "{tool}"
+        );
     }
     for tool in ["lenient", "strict"] {
         server.call(tool, json!({ "kind": "circle", "radius": 3 })).await.expect_text("Circle { radius: 3 }");
@@ -53,10 +59,8 @@ async fn an_enum_can_be_the_whole_object() {
         let text = failure(&server.call(tool, json!({ "kind": "circel", "radius": 1 })).await);
         assert!(text.contains("- kind: \"circel\" is not"), "{text}");
     }
-    // programs that offer tools to models refuse `oneOf` at the root
-    let published = &server.list_tools().await[0]["inputSchema"];
     assert_eq!(
-        *published,
+        tools[0]["inputSchema"],
         json!({
             "type": "object",
             "properties": {
@@ -71,13 +75,6 @@ async fn an_enum_can_be_the_whole_object() {
             "required": ["kind"]
         })
     );
-    for tool in server.list_tools().await {
-        let root = tool["inputSchema"].as_object().cloned().unwrap_or_default();
-        assert!(
-            ["oneOf", "anyOf", "allOf", "$ref"].iter().all(|keyword| !root.contains_key(*keyword)),
-            "{tool}"
-        );
-    }
     let text = failure(&server.call("lenient", json!({})).await);
     let signature = "lenient({kind: \"circle\", radius: integer 0..=255} | {kind: \"square\", side: number})";
     assert!(text.ends_with(&format!("expected: {signature}")), "{text}");

@@ -187,25 +187,18 @@ impl Counter {
 }
 
 #[tokio::test]
-async fn a_service_has_the_methods_of_all_its_annotated_blocks() {
-    let server = serve(mcp_runtime::server!().service(Counter(AtomicU32::new(7))));
-    assert_eq!(names(&server.list_tools().await), ["count", "reset"]);
-    server.call("count", json!({})).await.expect_text("7");
-    server.read("count://8").await.expect_text("true");
-    server.call("reset", json!({})).await.expect_text("");
-    server.call("count", json!({})).await.expect_text("0");
-}
-
-#[tokio::test]
-async fn a_service_may_be_shared_with_the_program() {
-    let counter = Arc::new(Counter(AtomicU32::new(1)));
+async fn a_service_has_the_methods_of_all_its_annotated_blocks_and_may_be_shared_with_the_program() {
+    let counter = Arc::new(Counter(AtomicU32::new(7)));
     let builder = mcp_runtime::server!().service(counter.clone()).service_as("same", counter.clone());
     let server = serve(builder);
-    server.call("count", json!({})).await.expect_text("1");
-    server.call("same_count", json!({})).await.expect_text("2");
+    assert_eq!(names(&server.list_tools().await), ["count", "reset", "same_count", "same_reset"]);
+    server.call("count", json!({})).await.expect_text("7");
+    server.read("count://8").await.expect_text("true");
+    server.call("same_count", json!({})).await.expect_text("8");
+    server.call("reset", json!({})).await.expect_text("");
+    assert_eq!(counter.0.load(Ordering::Relaxed), 0);
     counter.0.store(40, Ordering::Relaxed);
-    server.call("count", json!({})).await.expect_text("40");
-    assert_eq!(server.list_resources().await[0]["uri"], "count://41");
+    assert_eq!(server.list_resources().await[0]["uri"], "count://40");
 }
 
 #[test]

@@ -160,7 +160,7 @@ fn a_published_default_conforms_to_its_schema() {
 }
 
 #[test]
-fn schemas_that_cannot_be_enforced_are_errors_and_those_that_are_no_schemas_also_if_they_are_trusted() {
+fn schemas_that_cannot_be_enforced_are_errors_and_malformed_ones_also_if_they_are_trusted() {
     let build = |tool: ToolDef| mcp_runtime::server!().add(tool).build().err().map(|error| error.to_string());
     let tool = || ToolDef::builder("t");
     let handler = |_: ToolCall| async { "" };

@@ -100,7 +100,6 @@ async fn the_client_of_a_byte_stream_is_the_caller_that_the_program_names_until_
     };
     let ada = || Principal::new("urn:example:tests", "ada").with_scopes(["notes:read"]);
     let expired = ada().with_expiry(std::time::SystemTime::UNIX_EPOCH);
-    let list = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/list" });
     for legacy in [false, true] {
         for (caller, subject, seen) in [
             (Some(ada()), "ada", &["of_a_tenant", "of_anyone"][..]),
@@ -113,23 +112,15 @@ async fn the_client_of_a_byte_stream_is_the_caller_that_the_program_names_until_
                 builder = builder.stdio(|stdio| stdio.caller(caller));
             }
             let mut client = connect(builder, 1 << 20);
-            let (called, listed) = if legacy {
+            let (called, meta) = if legacy {
                 client.shake_hands("2025-11-25").await;
-                (legacy_call(1, "of_anyone", &json!({})), list.clone())
+                (legacy_call(1, "of_anyone", &json!({})), json!({}))
             } else {
-                let mut listed = call(9, "", &json!({}));
-                listed["method"] = "tools/list".into();
-                (call(1, "of_anyone", &json!({})), listed)
+                (call(1, "of_anyone", &json!({})), meta())
             };
-            client.send(&called).await;
-            assert_eq!(text_of(&client.message().await), subject);
-            client.send(&listed).await;
-            let reply = client.message().await;
-            let tools = reply["result"]["tools"].as_array().expect("tools").iter();
-            let names: Vec<_> = tools.map(|tool| tool["name"].as_str().expect("a name")).collect();
-            assert_eq!(names, seen, "{reply}");
-            client.close_input().await;
-            client.served().await;
+            let listed = request(9, "tools/list", json!({ "_meta": meta }));
+            assert_eq!(text_of(&client.reply_to(&called).await), subject);
+            assert_eq!(tool_names(&client.reply_to(&listed).await), seen);
         }
     }
 }

@@ -92,6 +92,13 @@ impl Home {
         self.0.write(path, text);
     }
 
+    /// Who may do what with a file.
+    #[cfg(unix)]
+    fn mode(&self, path: &str) -> u32 {
+        use std::os::unix::fs::PermissionsExt as _;
+        fs::metadata(self.path(path)).expect("a file").permissions().mode() & 0o777
+    }
+
     fn read(&self, path: &str) -> String {
         fs::read_to_string(self.path(path)).expect("a file")
     }
@@ -237,11 +244,7 @@ fn a_file_that_is_not_there_or_empty_becomes_a_new_one() {
             if empty.is_none() {
                 assert_golden(&format!("{client}.new.{ending}"), &written);
                 #[cfg(unix)]
-                {
-                    use std::os::unix::fs::PermissionsExt as _;
-                    let mode = fs::metadata(home.path(path)).expect("a file").permissions().mode();
-                    assert_eq!(mode & 0o777, 0o600, "only its user may read it");
-                }
+                assert_eq!(home.mode(path), 0o600, "only its user may read it");
             }
             assert_eq!(written.trim(), golden(&format!("{client}.new.{ending}"), None).trim(), "{client}");
         }
@@ -410,12 +413,10 @@ fn links_and_read_only_files_stay_and_a_file_of_a_user_is_for_no_one_else() {
         symlink(Path::new("..").join(target), &link).expect("a link");
         home.stdout("cursor");
         assert!(link.is_symlink() && home.read(target).contains("probe"));
-        let mode = fs::metadata(home.path(target)).expect("a file").permissions().mode() & 0o777;
-        assert_eq!(mode, 0o600, "it may have secrets of servers");
+        assert_eq!(home.mode(target), 0o600, "it may have secrets of servers");
     }
     // nor is the copy, which has what the file had
-    let copy = fs::metadata(home.path("dotfiles/one.json.before-mcp")).expect("a copy");
-    assert_eq!(copy.permissions().mode() & 0o777, 0o600);
+    assert_eq!(home.mode("dotfiles/one.json.before-mcp"), 0o600);
     symlink("b", home.path("a")).and_then(|()| symlink("a", home.path("b"))).expect("links in a circle");
     let _result = fs::remove_file(home.path(".cursor/mcp.json"));
     symlink("../a", home.path(".cursor/mcp.json")).expect("a link");
@@ -518,11 +519,7 @@ fn the_file_of_a_project_has_no_path_of_the_machine_and_no_value() {
         );
         assert_eq!(client == "zed", report.contains("to do: `PROBE_TOKEN` (The token"), "{report}");
         #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt as _;
-            let mode = fs::metadata(home.path(file)).expect("a file").permissions().mode();
-            assert_eq!(mode & 0o400, 0o400);
-        }
+        assert_eq!(home.mode(file) & 0o400, 0o400);
     }
     let home = Home::new();
     for (line, part) in [
@@ -603,8 +600,7 @@ fn a_secret_is_in_no_argument_of_another_program() {
         assert!(!report.contains(PLANTED) && home.read(path).contains(PLANTED), "{client}: {report}");
         assert!(!home.path("called").exists(), "{client}: {}", home.read("called"));
         for file in [path.to_owned(), format!("{path}.before-mcp")] {
-            let mode = fs::metadata(home.path(&file)).map(|found| found.permissions().mode() & 0o777);
-            assert!(mode.is_err() || mode.is_ok_and(|mode| mode == 0o600), "{file}");
+            assert!(!home.path(&file).exists() || home.mode(&file) == 0o600, "{file}");
         }
         home.stdout(&format!("{client} --remove --force"));
         assert!(!home.path("called").exists(), "{client}: {}", home.read("called"));

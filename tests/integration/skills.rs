@@ -18,17 +18,9 @@ fn fixture() -> TestServer {
 struct SkillsFolder(TestFolder);
 
 impl SkillsFolder {
-    fn new(files: &[(&str, &[u8])]) -> Self {
-        let shelf = Self(TestFolder::default());
-        for (path, bytes) in files {
-            shelf.0.write(path, bytes);
-        }
-        shelf
-    }
-
     /// One skill of that name, with these files next to its `SKILL.md`.
     fn of(name: &str, files: &[(&str, &[u8])]) -> Self {
-        let shelf = Self::new(&[]);
+        let shelf = Self(TestFolder::default());
         let manifest = format!("---\nname: {name}\ndescription: The skill {name}.\n---\n# {name}\n");
         shelf.0.write(&format!("{name}/SKILL.md"), manifest.as_bytes());
         for (path, bytes) in files {

@@ -2,7 +2,7 @@
 
 use mcp_runtime::auth::{ApiKeys, Denied, Oauth, Verifier};
 
-use super::{RESOURCE, bearing, call, challenge, items, oauth};
+use super::{RESOURCE, bearing, call, challenge, items, oauth, status};
 use crate::prelude::*;
 
 #[tokio::test]
@@ -96,14 +96,14 @@ async fn keys_are_read_again_on_demand_and_the_streams_of_those_who_are_gone_or_
     write(&format!("bob fedcba9876543210{EVE} tenant=\"unclosed"));
     let error = server.handle().reload_auth().unwrap_err().to_string();
     assert!(error.contains("entry 2") && !error.contains("secret-key"), "{error}");
-    assert_eq!(bearing(call("whoami"), "0123456789abcdef").send(served.address).await.status, 200);
+    assert_eq!(status(&served, "0123456789abcdef").await, 200);
     write(&format!("bob fedcba9876543210\nbob another-key-of-bob{EVE} tenant=7"));
     server.handle().reload_auth().unwrap();
     for ended in [&mut gone, &mut changed] {
         assert_eq!(ended.message().await["result"]["resultType"], "complete");
     }
     assert_eq!(tenant().await, "notes:read Some(Number(7))");
-    assert_eq!(bearing(call("whoami"), "0123456789abcdef").send(served.address).await.status, 401);
+    assert_eq!(status(&served, "0123456789abcdef").await, 401);
     for key in ["fedcba9876543210", "another-key-of-bob"] {
         let reply = bearing(call("whoami"), key).send(served.address).await;
         assert_eq!(text_of(&reply.json()), "bob of no client");

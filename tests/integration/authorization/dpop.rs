@@ -1,6 +1,6 @@
 //! Tokens that are bound to a key, and the proofs that come with them.
 
-use super::{RESOURCE, bearing, call, challenge, items, oauth, serve};
+use super::{RESOURCE, bearing, call, challenge, items, oauth, serve, status};
 use crate::prelude::*;
 
 fn bound_token(issuer: &Issuer, key: &TestKey) -> String {
@@ -26,7 +26,7 @@ async fn a_proof_of_the_right_key_for_this_request_is_accepted_once() {
     assert_eq!(replayed.status, 401);
     assert_eq!(entered.count(), 1);
     let unbound = issuer.token("ada", RESOURCE, "");
-    assert_eq!(bearing(call("whoami"), &unbound).send(served.address).await.status, 200, "as before");
+    assert_eq!(status(&served, &unbound).await, 200, "as before");
     let metadata =
         HttpRequest::new("GET").path("/.well-known/oauth-protected-resource").send(served.address).await;
     assert_eq!(metadata.json()["dpop_bound_access_tokens_required"], false);
@@ -114,11 +114,7 @@ async fn proofs_of_anything_else_are_refused_and_no_function_is_entered() {
     let refused = without.send(served.address).await;
     assert_eq!(refused.status, 401);
     assert!(challenge(&refused).starts_with("Bearer "), "{}", challenge(&refused));
-    assert_eq!(
-        bearing(call("whoami"), &token).send(served.address).await.status,
-        401,
-        "stolen, and sent as a bearer's"
-    );
+    assert_eq!(status(&served, &token).await, 401, "stolen, and sent as a bearer's");
     let two = proved(&token, &key.proof("POST", RESOURCE, &token, "f")).header("DPoP", "x");
     assert_eq!(two.send(served.address).await.status, 401);
     assert_eq!(entered.count(), 0);

@@ -2,7 +2,7 @@
 
 use mcp_runtime::auth::Oauth;
 
-use super::{RESOURCE, bearing, call, challenge, oauth, serve};
+use super::{RESOURCE, bearing, call, challenge, oauth, serve, status};
 use crate::prelude::*;
 
 fn config(issuer: &Issuer) -> Oauth {
@@ -29,7 +29,7 @@ async fn an_opaque_token_is_asked_about_and_the_answer_is_believed_for_a_while()
     assert_eq!(bearing(call("whoami"), "opaque").send(eager.address).await.status, 200);
     issuer.set_token("opaque", json!({ "active": false }));
     assert_eq!(bearing(call("whoami"), "opaque").send(eager.address).await.status, 401, "it was revoked");
-    assert_eq!(bearing(call("whoami"), "opaque").send(served.address).await.status, 200, "for half a minute");
+    assert_eq!(status(&served, "opaque").await, 200, "for half a minute");
 }
 
 #[tokio::test]
@@ -59,7 +59,7 @@ async fn answers_that_are_not_a_clear_yes_are_a_no() {
         let refused = bearing(call("whoami"), "opaque").send(served.address).await;
         assert_eq!(refused.status, status, "{claims}");
     }
-    assert_eq!(bearing(call("whoami"), "unknown").send(served.address).await.status, 401);
+    assert_eq!(status(&served, "unknown").await, 401);
     assert_eq!(entered.count(), 0);
     issuer.set_token("opaque", with("iss", Value::Null));
     let reply = bearing(call("whoami"), "opaque").send(served.address).await;
@@ -76,7 +76,7 @@ async fn an_outage_is_503_and_never_a_yes() {
     assert_eq!((refused.status, refused.header("www-authenticate")), (503, None));
     assert_eq!(entered.count(), 0);
     issuer.set_down(false);
-    assert_eq!(bearing(call("whoami"), "opaque").send(served.address).await.status, 200);
+    assert_eq!(status(&served, "opaque").await, 200);
     let (wrong, _) = serve(oauth(&issuer).introspection("mcp", "guessed")).await;
     assert_eq!(
         bearing(call("whoami"), "opaque").send(wrong.address).await.status,

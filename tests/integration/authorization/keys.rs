@@ -1,21 +1,20 @@
 //! The keys of the authorization server: rotated, out of reach, and asked for no more often than needed.
 
-use super::{RESOURCE, bearing, call, oauth, serve};
+use super::{RESOURCE, bearing, call, oauth, serve, status};
 use crate::prelude::*;
 
 #[tokio::test]
 async fn a_rotated_key_is_fetched_once_and_what_the_old_one_signed_is_refused() {
     let issuer = Issuer::start().await;
     let (served, _) = serve(oauth(&issuer).key_cooldown(Duration::ZERO)).await;
-    let send = async |token: &str| bearing(call("whoami"), token).send(served.address).await.status;
     let old = issuer.token("ada", RESOURCE, "");
-    assert_eq!(send(&old).await, 200);
+    assert_eq!(status(&served, &old).await, 200);
     issuer.rotate("second");
-    assert_eq!(send(&old).await, 200, "the keys are not fetched before they are needed");
+    assert_eq!(status(&served, &old).await, 200, "the keys are not fetched before they are needed");
     let new = issuer.token("ada", RESOURCE, "");
-    assert_eq!(send(&new).await, 200);
+    assert_eq!(status(&served, &new).await, 200);
     assert_eq!(issuer.key_requests(), 2);
-    assert_eq!(send(&old).await, 401, "though it was accepted before");
+    assert_eq!(status(&served, &old).await, 401, "though it was accepted before");
 }
 
 #[tokio::test]
@@ -24,13 +23,12 @@ async fn a_key_that_is_withdrawn_is_noticed_though_its_tokens_are_known() {
     let config = oauth(&issuer).key_cooldown(Duration::ZERO).key_max_age(Duration::from_millis(50));
     let (served, _) = serve(config).await;
     let token = issuer.token("ada", RESOURCE, "");
-    let send = async || bearing(call("whoami"), &token).send(served.address).await.status;
-    assert_eq!(send().await, 200);
+    assert_eq!(status(&served, &token).await, 200);
     issuer.rotate("second");
     let mut statuses = Vec::new();
     while statuses.last() != Some(&401) {
         tokio::time::sleep(Duration::from_millis(20)).await;
-        statuses.push(send().await);
+        statuses.push(status(&served, &token).await);
     }
     assert!(statuses.iter().all(|status| [200, 401].contains(status)), "{statuses:?}");
 }
@@ -62,9 +60,7 @@ async fn keys_serve_on_while_the_authorization_server_is_out_of_order() {
     let issuer = Issuer::start().await;
     let config = oauth(&issuer).key_cooldown(Duration::ZERO).key_max_age(Duration::ZERO);
     let (served, _) = serve(config).await;
-    let send = async |subject: &str| {
-        bearing(call("whoami"), &issuer.token(subject, RESOURCE, "")).send(served.address).await.status
-    };
+    let send = async |subject: &str| status(&served, &issuer.token(subject, RESOURCE, "")).await;
     issuer.set_down(true);
     let refused = bearing(call("whoami"), &issuer.token("ada", RESOURCE, "")).send(served.address).await;
     assert_eq!(refused.status, 503, "no key is known");
@@ -85,9 +81,7 @@ async fn keys_that_could_not_be_fetched_for_too_long_are_not_used() {
     let issuer = Issuer::start().await;
     let config = oauth(&issuer).key_cooldown(Duration::ZERO).key_max_outage(Duration::from_millis(50));
     let (served, _) = serve(config).await;
-    let send = async |subject: &str| {
-        bearing(call("whoami"), &issuer.token(subject, RESOURCE, "")).send(served.address).await.status
-    };
+    let send = async |subject: &str| status(&served, &issuer.token(subject, RESOURCE, "")).await;
     assert_eq!(send("ada").await, 200);
     issuer.set_down(true);
     tokio::time::sleep(Duration::from_millis(60)).await;
@@ -125,10 +119,10 @@ async fn two_keys_of_one_name_are_both_tried() {
     let (served, _) = serve(oauth(&issuer)).await;
     let claims = issuer.claims("ada", RESOURCE, "");
     for key in [first, issuer.key()] {
-        assert_eq!(bearing(call("whoami"), &key.sign(&claims)).send(served.address).await.status, 200);
+        assert_eq!(status(&served, &key.sign(&claims)).await, 200);
     }
     let foreign = TestKey::new("first").sign(&claims);
-    assert_eq!(bearing(call("whoami"), &foreign).send(served.address).await.status, 401);
+    assert_eq!(status(&served, &foreign).await, 401);
 }
 
 #[tokio::test]

@@ -107,6 +107,11 @@ fn bearing(request: HttpRequest, token: &str) -> HttpRequest {
     request.header("Authorization", &format!("Bearer {token}"))
 }
 
+/// The status of a call with a token.
+async fn status(served: &HttpServer, token: &str) -> u16 {
+    bearing(call("whoami"), token).send(served.address).await.status
+}
+
 /// The challenge of a refused request.
 #[track_caller]
 fn challenge(response: &HttpResponse) -> &str {

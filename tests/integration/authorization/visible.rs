@@ -42,52 +42,27 @@ fn on_plan(name: &str, plan: &str) -> Principal {
     Principal::new("test", name).with_claims(claims)
 }
 
-fn of_header(builder: ServerBuilder) -> ServerBuilder {
-    builder.http(|http| {
-        http.caller(|parts| {
-            let plan = parts.headers.get("x-plan")?.to_str().ok()?;
-            Some(on_plan("ada", plan))
-        })
-    })
-}
-
 #[tokio::test]
-async fn what_the_rule_hides_is_not_listed_and_is_unknown_to_calls() {
-    let served = HttpServer::start(of_header(builder())).await;
-    let send = async |method: &str, params: Value, plan: &str| {
-        HttpRequest::modern(1, method, params).header("x-plan", plan).send(served.address).await.json()
-    };
-    for (plan, tools, others) in [("pro", &["basic", "report"][..], 1), ("free", &["basic"], 0)] {
-        assert_eq!(tool_names(&send("tools/list", json!({}), plan).await), tools);
-        let resources = send("resources/list", json!({}), plan).await;
-        assert_eq!(resources["result"]["resources"].as_array().unwrap().len(), others);
-        let prompts = send("prompts/list", json!({}), plan).await;
-        assert_eq!(prompts["result"]["prompts"].as_array().unwrap().len(), others);
+async fn what_the_rule_hides_from_a_caller_is_not_listed_and_is_unknown_to_calls() {
+    let server = builder().build().unwrap();
+    assert_eq!(TestServer::of(&server).list_tools().await.len(), 2, "the host is trusted");
+    for (plan, count) in [("pro", 1), ("free", 0)] {
+        let client = TestServer::of(&server).caller(on_plan("ada", plan));
+        assert_eq!(client.list_tools().await.len(), 1 + count);
+        assert_eq!((client.list_resources().await.len(), client.list_prompts().await.len()), (count, count));
     }
-    let reply = send("tools/call", json!({ "name": "report" }), "pro").await;
-    assert_eq!(text_of(&reply), "report");
-    for (method, params) in [
-        ("tools/call", json!({ "name": "report" })),
-        ("resources/read", json!({ "uri": "plan://pro/report" })),
-        ("prompts/get", json!({ "name": "pro_prompt" })),
+    let [pro, free] = ["pro", "free"].map(|plan| TestServer::of(&server).caller(on_plan("ada", plan)));
+    pro.call("report", json!({})).await.expect_text("report");
+    for reply in [
+        free.call("report", json!({})).await,
+        free.read("plan://pro/report").await,
+        free.prompt("pro_prompt", json!({})).await,
     ] {
-        let reply = send(method, params.clone(), "free").await;
-        assert_eq!(error_code(&reply), -32602, "{params}");
-        let unknown = reply["error"]["message"].as_str().unwrap();
-        assert!(unknown.starts_with("unknown "), "{unknown}");
+        let (code, message) = refusal(&reply);
+        assert!(code == -32602 && message.starts_with("unknown "), "{message}");
     }
-    let misspelt = send("tools/call", json!({ "name": "repor" }), "free").await;
-    assert!(!misspelt.to_string().contains("`report`"), "a hidden name is not suggested");
-}
-
-#[tokio::test]
-async fn the_rule_holds_in_memory_for_callers_and_not_for_the_host() {
-    let server = TestServer::new(builder()).unwrap();
-    assert_eq!(server.list_tools().await.len(), 2, "the host is trusted");
-    let server = server.caller(on_plan("ada", "free"));
-    assert_eq!(server.list_tools().await.len(), 1);
-    server.call("report", json!({})).await.expect_code(-32602);
-    server.caller(on_plan("bob", "pro")).call("report", json!({})).await.expect_text("report");
+    let (_, misspelt) = refusal(&free.call("repor", json!({})).await);
+    assert!(!misspelt.contains("`report`"), "a hidden name is not suggested: {misspelt}");
 }
 
 #[tokio::test]

@@ -201,6 +201,12 @@ async fn a_legacy_call_is_cancelled_only_within_its_session_and_its_stream_canno
     assert_eq!(twice.status, 400);
     let refused = resume.send(server.address).await;
     assert_eq!((refused.status, refused.header("allow")), (405, Some("POST, DELETE")));
+    // the end of a session cancels its calls
+    let mut connection = HttpConnection::open(server.address).await;
+    connection.send(&HttpRequest::legacy(&other, 1, "tools/call", &json!({"name": "hold"}))).await;
+    gate.until_entered(2).await;
+    assert_eq!(HttpRequest::new("DELETE").session(&other).send(server.address).await.status, 204);
+    gate.until_ended(2, 0).await;
 }
 
 #[tokio::test]

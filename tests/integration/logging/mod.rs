@@ -227,10 +227,14 @@ async fn over_http_a_level_lasts_for_its_session() {
     assert_eq!(reply.json()["result"], json!({}));
     for (session, count) in [(&mine, 2), (&other, 7)] {
         let call = HttpRequest::legacy(session, 2, "tools/call", &json!({ "name": "talk" }));
-        let messages = call.send(server.address).await.messages();
-        let logged = messages.iter().filter(|message| message["method"] == "notifications/message");
-        assert_eq!(logged.count(), count, "{messages:?}");
+        assert_eq!(logged(call, server.address).await, count);
     }
+}
+
+/// How many log messages the stream of a call has.
+async fn logged(call: HttpRequest, at: SocketAddr) -> usize {
+    let messages = call.send(at).await.messages();
+    messages.iter().filter(|message| message["method"] == "notifications/message").count()
 }
 
 #[tokio::test]
@@ -243,7 +247,5 @@ async fn without_sessions_a_level_is_accepted_but_not_kept() {
     assert_eq!((reply.status, &reply.json()["result"]), (200, &json!({})));
     let call = HttpRequest::legacy("", 2, "tools/call", &json!({ "name": "talk" }));
     let call = call.without("Mcp-Session-Id").header("MCP-Protocol-Version", "2025-11-25");
-    let messages = call.send(server.address).await.messages();
-    let logged = messages.iter().filter(|message| message["method"] == "notifications/message");
-    assert_eq!(logged.count(), 7, "as before: {messages:?}");
+    assert_eq!(logged(call, server.address).await, 7, "as before");
 }

@@ -23,6 +23,12 @@ use tracing_subscriber::{Layer, layer, layer::SubscriberExt as _};
 pub(crate) const LEGACY: [Revision; 4] =
     [Revision::V2024_11_05, Revision::V2025_03_26, Revision::V2025_06_18, Revision::V2025_11_25];
 
+/// What users are asked for.
+#[mcp_runtime::mcp_type]
+pub(crate) struct Name {
+    pub(crate) name: String,
+}
+
 /// A modern in-memory client of a server that is built from `builder`.
 #[track_caller]
 pub(crate) fn serve(builder: ServerBuilder) -> TestServer {

@@ -2,11 +2,6 @@
 
 use crate::prelude::*;
 
-#[mcp_type]
-struct Name {
-    name: String,
-}
-
 /// Greets the user by name
 #[mcp_tool]
 async fn greet(ctx: &Context) -> Result<String, ToolError> {

@@ -3,20 +3,15 @@
 
 use crate::prelude::*;
 
-#[mcp_type]
-struct Name {
-    name: String,
-}
-
 #[derive(Default)]
-struct Runs(AtomicUsize);
+pub(crate) struct Runs(AtomicUsize);
 
 impl Runs {
     fn next(&self) -> usize {
         self.0.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn so_far(&self) -> usize {
+    pub(crate) fn so_far(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -91,7 +86,7 @@ async fn concurrently(ctx: &Context, runs: &Runs) -> Result<String, ToolError> {
     Ok(name?.name)
 }
 
-fn builder(runs: &Arc<Runs>) -> ServerBuilder {
+pub(crate) fn builder(runs: &Arc<Runs>) -> ServerBuilder {
     mcp_runtime::server!().discover_in(module_path!()).state(Arc::clone(runs))
 }
 

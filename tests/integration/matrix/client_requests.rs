@@ -3,7 +3,7 @@
 
 use mcp_runtime::client_request::CreateMessage;
 
-use super::{Cell, Name, Protocol, capable, cells, connect_to};
+use super::{Cell, Protocol, capable, cells, connect_to};
 use crate::prelude::*;
 
 #[mcp_type]

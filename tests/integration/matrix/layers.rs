@@ -3,7 +3,7 @@
 
 use mcp_runtime::layer::{CallOutput, Layer, LayeredCall, Next, Outcome};
 
-use super::{Cell, Name, Protocol, capable, cells, connect_to};
+use super::{Cell, Protocol, capable, cells, connect_to};
 use crate::prelude::*;
 
 /// Records each call with its outcome.

@@ -82,11 +82,6 @@ fn every_feature_of_the_table_is_tested() {
     }
 }
 
-#[mcp_type]
-struct Name {
-    name: String,
-}
-
 /// Waits at the gate
 #[mcp_tool]
 async fn hold(ctx: &Context, gate: &Gate) -> &'static str {

@@ -1,31 +1,11 @@
 //! `requestState` of modern clients: valid only for the call and the caller that it was sealed for. Its expiry is
 //! tested in the runtime, where the clock can be set.
 
-use super::{Name, capable, cells, connect_to};
-use crate::prelude::*;
-
-#[derive(Default)]
-struct Runs(AtomicUsize);
-
-/// Pays someone
-#[mcp_tool]
-async fn pay(amount: f64, ctx: &Context, runs: &Arc<Runs>) -> Result<String, ToolError> {
-    runs.0.fetch_add(1, Ordering::SeqCst);
-    let Name { name } = ctx.elicit("payee", format!("Whom do you pay {amount}?")).await?;
-    Ok(format!("paid {amount} to {name}"))
-}
-
-/// Tips someone, with the same elicitation
-#[mcp_tool]
-async fn tip(amount: f64, ctx: &Context, runs: &Arc<Runs>) -> Result<String, ToolError> {
-    runs.0.fetch_add(1, Ordering::SeqCst);
-    let Name { name } = ctx.elicit("payee", format!("Whom do you pay {amount}?")).await?;
-    Ok(format!("tipped {name}"))
-}
-
-fn builder(runs: &Arc<Runs>) -> ServerBuilder {
-    mcp_runtime::server!().tool::<pay>().tool::<tip>().state(Arc::clone(runs))
-}
+use super::{capable, cells, connect_to};
+use crate::{
+    prelude::*,
+    request_state::{Runs, builder},
+};
 
 fn answers(method: &str, _: &Value) -> Value {
     assert_eq!(method, "elicitation/create");
@@ -46,15 +26,15 @@ async fn invalid_request_state_is_refused_before_the_function_runs() {
         let mut client = connect_to(&server, cell, capable(), answers).await;
         client.set_header("x-user", "ada");
         let ten = json!({ "amount": 10 });
-        let (_, asked) = client.round_trip("tools/call", json!({ "name": "pay", "arguments": ten })).await;
+        let (_, asked) = client.round_trip("tools/call", json!({ "name": "tip", "arguments": ten })).await;
         assert_eq!(asked["resultType"], "input_required", "{cell:?}");
         let (state, responses) = (&asked["requestState"], client.answers_to(&asked));
         let text = state.as_str().expect("a state");
 
         let mut refused = vec![
-            call("tip", &ten, state, &responses),
-            call("pay", &json!({ "amount": 11 }), state, &responses),
-            call("pay", &json!({}), state, &responses),
+            call("pay", &ten, state, &responses),
+            call("tip", &json!({ "amount": 11 }), state, &responses),
+            call("tip", &json!({}), state, &responses),
         ];
         for tampered in [
             json!(format!("{text}-TAMPERED")),
@@ -63,13 +43,13 @@ async fn invalid_request_state_is_refused_before_the_function_runs() {
             json!(""),
             json!(17),
         ] {
-            refused.push(call("pay", &ten, &tampered, &responses));
+            refused.push(call("tip", &ten, &tampered, &responses));
         }
         for params in refused {
             let (_, reply) = client.round_trip("tools/call", params.clone()).await;
             assert_eq!(reply["error"]["code"], -32602, "{cell:?} {params}: {reply}");
         }
-        let whole = call("pay", &ten, state, &responses);
+        let whole = call("tip", &ten, state, &responses);
         if cell.0 == Transport::Http {
             // the other transports have a single caller
             client.set_header("x-user", "eve");
@@ -77,12 +57,12 @@ async fn invalid_request_state_is_refused_before_the_function_runs() {
             assert_eq!(reply["error"]["code"], -32602, "{cell:?}: {reply}");
             client.set_header("x-user", "ada");
         }
-        assert_eq!(runs.0.load(Ordering::SeqCst), 1, "{cell:?}: no function has run");
+        assert_eq!(runs.so_far(), 1, "{cell:?}: no function has run");
         // equal arguments in another encoding are equal
-        let again = call("pay", &json!({ "amount": 10.0 }), state, &responses);
+        let again = call("tip", &json!({ "amount": 10.0 }), state, &responses);
         for params in [whole, again] {
             let (_, reply) = client.round_trip("tools/call", params).await;
-            assert_eq!(reply["content"][0]["text"], "paid 10 to Bob", "{cell:?}: {reply}");
+            assert_eq!(reply["content"][0]["text"], "tipped Bob", "{cell:?}: {reply}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Calls that continue as tasks for clients with the extension, and stay calls for all others.
 
-use super::{Cell, Name, Protocol, cells, connect_to};
+use super::{Cell, Protocol, cells, connect_to};
 use crate::prelude::*;
 
 /// The extension's key.

@@ -130,11 +130,6 @@ async fn batches_over_http_sse_are_bounded_like_requests() {
     assert_eq!(within(client.message()).await.as_array().map(Vec::len), Some(2));
 }
 
-#[mcp_type]
-struct Name {
-    name: String,
-}
-
 /// Elicits
 #[mcp_tool]
 async fn ask(ctx: &Context) -> Result<String, ToolError> {

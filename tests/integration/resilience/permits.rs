@@ -232,11 +232,6 @@ async fn blocking_resources_prompts_and_named_functions_leave_the_runtime_to_oth
     }
 }
 
-#[mcp_type]
-struct Name {
-    name: String,
-}
-
 /// Elicits while it holds the only permit
 #[mcp_tool(max_concurrency = 1, timeout = "300ms")]
 async fn ask(ctx: &Context, runs: &AtomicUsize) -> Result<String, ToolError> {

@@ -1,6 +1,6 @@
 //! Limits of tasks: how many run at once, for how long, and how long they are kept.
 
-use super::{Name, Probe, builder, call, connect, names};
+use super::{Probe, builder, call, connect, names};
 use crate::prelude::*;
 
 /// Waits at the gate, one at a time

@@ -87,11 +87,6 @@ async fn fail(how: String) -> Result<String, ToolError> {
     }
 }
 
-#[mcp_type]
-struct Name {
-    name: String,
-}
-
 /// Elicits two values at once
 #[mcp_tool(task)]
 async fn ask(ctx: &Context) -> Result<String, ToolError> {

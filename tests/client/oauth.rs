@@ -330,37 +330,6 @@ async fn the_token_of_a_workload_is_read_from_its_file_each_time() {
     assert!(matches!(**cause, Error::Handler { .. }) && !error.to_string().contains("token-"), "{error}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_processes_share_a_rotating_refresh_token() {
-    let folder = TestFolder::default();
-    let (issuer, url) = serve().await;
-    drop(connect(&url, tokens(&folder)).await.unwrap());
-    // both begin with an access token that has ended
-    set_old(&folder, &url);
-    // tokens end while they are used: each of these is renewed by one of the calls of both processes, of which a hundred
-    // are in progress at once
-    issuer.lifetime.store(130, Ordering::SeqCst);
-    let programs: Vec<_> = (0..2)
-        .map(|_| {
-            let mut command = super::programs::program("tokens");
-            command.env("MCP_TESTS_URL", &url).env("MCP_TESTS_ROUNDS", "4");
-            command.env("MCP_TESTS_TOKENS", folder.join("tokens.json"));
-            let limit = crate::PATIENCE;
-            tokio::task::spawn_blocking(move || {
-                mcp_tests::programs::child::run(&mut command, "", limit).unwrap()
-            })
-        })
-        .collect();
-    for program in programs {
-        let finished = program.await.unwrap();
-        assert!(finished.success, "{}\n{}", finished.stdout, finished.stderr);
-        assert!(finished.stderr.contains("all calls succeeded."), "{}", finished.stderr);
-    }
-    let count = |counter: &AtomicUsize| counter.load(Ordering::SeqCst);
-    assert_eq!((count(&issuer.authorized), count(&issuer.reused)), (1, 0));
-    assert!(count(&issuer.refreshed) >= 400 / 130, "{}", count(&issuer.refreshed));
-}
-
 #[tokio::test]
 async fn a_call_that_is_dropped_while_a_token_is_renewed_does_not_lose_it() {
     let folder = TestFolder::default();

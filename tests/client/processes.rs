@@ -8,7 +8,7 @@ use std::{
 
 use mcp_runtime::client::{Client, Error};
 #[cfg(unix)]
-use mcp_tests::programs::child::send;
+use mcp_tests::{programs::child::send, support::PrintedText};
 use serde_json::json;
 
 use super::{until, within};
@@ -179,19 +179,9 @@ async fn what_a_program_writes_to_stdout_before_it_ends_is_in_the_error() {
 #[cfg(unix)]
 #[tokio::test(start_paused = true)]
 async fn the_log_says_why_a_process_may_be_silent() {
-    #[derive(Clone, Default)]
-    struct Lines(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
-    impl std::io::Write for Lines {
-        fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().write(text)
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
     let _other = tracing::Dispatch::new(tracing_subscriber::registry());
     for (builder, is_told) in [(Client::builder(), true), (Client::builder().inherit_environment(), false)] {
-        let lines = Lines::default();
+        let lines = PrintedText::default();
         let written = lines.clone();
         let subscriber = tracing_subscriber::fmt().with_writer(move || written.clone()).finish();
         let subscribed = tracing::subscriber::set_default(subscriber);
@@ -200,7 +190,7 @@ async fn the_log_says_why_a_process_may_be_silent() {
         let connected = builder.connect(command).await;
         drop(subscribed);
         assert!(matches!(connected, Err(Error::Timeout { .. })), "{connected:?}");
-        let log = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let log = lines.text();
         assert_eq!(log.contains("inherit_environment"), is_told, "{log}");
     }
 }

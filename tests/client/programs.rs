@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use mcp_runtime::client::{Client, FileTokens, OAuth, end_children_on_signal};
+use mcp_runtime::client::{Client, OAuth, end_children_on_signal};
 use serde_json::json;
 
 use super::until;
@@ -62,23 +62,6 @@ async fn what_the_environment_asks_for_is_done() {
             let client = Client::builder().oauth(oauth).connect(variable("MCP_TESTS_URL")).await.unwrap();
             client.call("t", json!({})).await.unwrap();
             eprintln!("called.");
-        }
-        // with the tokens of a file that other processes use
-        Ok("tokens") => {
-            let oauth = OAuth::headless("http://localhost:1/callback");
-            let oauth = oauth.store(FileTokens::new(variable("MCP_TESTS_TOKENS")));
-            let client = Client::builder().oauth(oauth).connect(variable("MCP_TESTS_URL")).await.unwrap();
-            for _ in 0..variable("MCP_TESTS_ROUNDS").parse().unwrap() {
-                let calls: Vec<_> =
-                    (0..50).map(|_| tokio::spawn(client.call("t", json!({})).into_future())).collect();
-                for call in calls {
-                    call.await.unwrap().unwrap();
-                }
-                // so that tokens come to their end
-                let pause = std::env::var("MCP_TESTS_PAUSE").map_or(0, |pause| pause.parse().unwrap());
-                tokio::time::sleep(Duration::from_millis(pause)).await;
-            }
-            eprintln!("all calls succeeded.");
         }
         _ => {}
     }

@@ -270,7 +270,7 @@ async fn without_a_function_each_line_is_an_event_that_a_layer_of_its_own_writes
 
 #[tokio::test]
 async fn secrets_are_in_no_log_span_or_audit_line() {
-    let (everything, _subscribed) = PrintedText::of_everything();
+    let (everything, _subscribed) = everything_printed();
     let lines = AuditLines::default();
     let builder = builder()
         .audit(lines.sink().values())

@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     fmt::{self, Write as _},
-    io,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -12,7 +11,7 @@ use mcp_runtime::{
     audit::Audit,
     testing::{Reply, TestServer},
 };
-use mcp_tests::support::soon;
+use mcp_tests::support::{PrintedText, soon};
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 use serde_json::Value;
@@ -169,42 +168,17 @@ impl<S: Subscriber> Layer<S> for Lines {
     }
 }
 
-/// What a subscriber prints; clones share it.
-#[derive(Clone, Default)]
-pub(crate) struct PrintedText(Arc<Mutex<String>>);
-
-impl PrintedText {
-    /// Gets every event and span of this thread, until what comes with it is dropped.
-    pub(crate) fn of_everything() -> (Self, impl Sized) {
-        let everything = Self::default();
-        let writer = everything.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_max_level(tracing::Level::TRACE)
-            .with_span_events(tracing_subscriber::fmt::format::FmtSpan::FULL)
-            .with_ansi(false)
-            .with_writer(move || writer.clone())
-            .finish();
-        (everything, subscribe(subscriber))
-    }
-
-    pub(crate) fn text(&self) -> String {
-        self.0.lock().unwrap().clone()
-    }
-
-    pub(crate) fn clear(&self) {
-        self.0.lock().unwrap().clear();
-    }
-}
-
-impl io::Write for PrintedText {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().push_str(&String::from_utf8_lossy(bytes));
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+/// Prints every event and span of this thread, until what comes with it is dropped.
+pub(crate) fn everything_printed() -> (PrintedText, impl Sized) {
+    let everything = PrintedText::default();
+    let writer = everything.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_span_events(tracing_subscriber::fmt::format::FmtSpan::FULL)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    (everything, subscribe(subscriber))
 }
 
 /// What this thread's spans are exported to.

@@ -2,7 +2,7 @@
 //! example's store in SQLite; `tests/external` runs them with Redis and Valkey.
 
 pub(crate) mod changes;
-pub(crate) mod operations;
+mod operations;
 pub(crate) mod rates;
 pub(crate) mod replicas;
 mod sessions;

@@ -3,16 +3,12 @@
 use std::sync::Arc;
 
 use mcp_runtime::{Server, store::Shared};
-use mcp_tests::support::{BreakableStore, HttpServer, within};
+use mcp_tests::support::{BreakableStore, HttpRequest, HttpServer, within};
 
 use super::replicas::{agreed, server};
 
-pub(crate) async fn started(built: &Server) -> HttpServer {
-    HttpServer::of(built).await
-}
-
 /// The value of a metric.
-pub(crate) fn value(built: &Server, line: &str) -> Option<f64> {
+fn value(built: &Server, line: &str) -> Option<f64> {
     let text = built.metrics().expect("metrics");
     text.lines().find_map(|found| found.strip_prefix(line)?.strip_prefix(' ')?.parse().ok())
 }
@@ -22,7 +18,7 @@ fn count(built: &Server, operation: &str, outcome: &str) -> Option<f64> {
     value(built, &format!("mcp_server_store_operation_duration_seconds_count{labels}"))
 }
 
-pub(crate) const CONNECTED: &str = "mcp_server_store_connected";
+const CONNECTED: &str = "mcp_server_store_connected";
 
 #[tokio::test]
 async fn operations_of_the_shared_store_are_counted_by_kind_and_outcome() {
@@ -30,7 +26,7 @@ async fn operations_of_the_shared_store_are_counted_by_kind_and_outcome() {
     let shared: Arc<dyn Shared> = Arc::new(store.clone());
     let built = server(&shared).telemetry(|telemetry| telemetry.metrics()).build().expect("a server");
     within(async {
-        let at = started(&built).await;
+        let at = HttpServer::of(&built).await;
         let retry = agreed(&at).await;
         retry.send(at.address).await;
         let stored = count(&built, "put", "ok").expect("some");
@@ -42,6 +38,8 @@ async fn operations_of_the_shared_store_are_counted_by_kind_and_outcome() {
         retry.send(at.address).await;
         assert_eq!(count(&built, "put", "error"), Some(1.0));
         assert_eq!(value(&built, CONNECTED), Some(0.0));
+        let ready = HttpRequest::new("GET").path("/readyz").send(at.address).await;
+        assert_eq!(ready.status, 200, "it serves what needs no store");
         store.set_broken(false);
         retry.send(at.address).await;
         assert_eq!(value(&built, CONNECTED), Some(1.0));

@@ -15,6 +15,7 @@ mod lines;
 mod memory;
 mod message;
 mod peer;
+mod printed;
 mod server;
 mod shared;
 
@@ -36,6 +37,7 @@ pub use message::{
     text_of,
 };
 pub use peer::{Act, ClientStreams, Peer, discovered, initialized, play, refusal, response, with_handshake};
+pub use printed::PrintedText;
 pub use server::{HttpServer, serve_router, server_key, x_user};
 pub use shared::BreakableStore;
 

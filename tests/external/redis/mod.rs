@@ -4,7 +4,6 @@
 mod changes;
 mod killed;
 mod left;
-mod operations;
 mod rates;
 mod reached;
 mod tasks;
@@ -100,22 +99,11 @@ async fn serve_as_replica(builder: impl FnOnce(Redis) -> ServerBuilder) {
     sleep(PATIENCE).await;
 }
 
-/// The servers that this machine has, and a store on each.
-fn servers(test: &str) -> Vec<(Arc<RedisServer>, TestStore)> {
-    let mut servers = Vec::new();
-    let mut add = |name, server: Arc<RedisServer>| servers.push((server.clone(), store(name, &server)));
-    if let Some(server) = redis(test) {
-        add("redis", server);
-    }
-    if let Ok(server) = RedisServer::start_program("valkey-server", &[]) {
-        add("valkey", Arc::new(server));
-    }
-    servers
-}
-
-/// The stores of [`servers`].
+/// A store on each server that this machine has.
 pub(crate) fn stores(test: &str) -> Vec<TestStore> {
-    servers(test).into_iter().map(|(_, store)| store).collect()
+    let redis = redis(test).map(|server| store("redis", &server));
+    let valkey = RedisServer::start_program("valkey-server", &[]);
+    redis.into_iter().chain(valkey.ok().map(|server| store("valkey", &Arc::new(server)))).collect()
 }
 
 /// A call that has been served, as soon as the store is reached: until then it cannot be told whether its responses were used.

@@ -1,15 +1,12 @@
 //! A Redis that is away, hangs, has a half-open connection, or refuses.
 
-use std::{
-    io,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
 };
 
 use mcp_runtime::store::{Redis, Shared};
-use mcp_tests::support::{HttpServer, PATIENCE, text_of, within};
+use mcp_tests::support::{HttpServer, PATIENCE, PrintedText, text_of, within};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -70,27 +67,6 @@ async fn redis_may_end_hang_refuse_and_come_back() {
     .await;
 }
 
-/// The log of this thread; clones share it.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<String>>);
-
-impl Log {
-    fn text(&self) -> String {
-        self.0.lock().expect("no panic").clone()
-    }
-}
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("no panic").push_str(&String::from_utf8_lossy(bytes));
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// What a proxy does with bytes.
 #[derive(Clone, Copy, PartialEq)]
 enum Passed {
@@ -141,7 +117,7 @@ async fn swallowing_proxy(redis: u16) -> (u16, watch::Sender<Passed>, Arc<Atomic
 #[tokio::test]
 async fn a_half_open_connection_to_the_store_ends_each_request_in_its_error_and_few_lines_of_the_log() {
     let Some(redis) = redis("a_half_open_connection_to_the_store") else { return };
-    let log = Log::default();
+    let log = PrintedText::default();
     let writer = log.clone();
     let _other = tracing::Dispatch::new(tracing_subscriber::registry());
     let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();

@@ -516,7 +516,7 @@ async fn endpoints_that_never_answer_or_answer_a_byte_at_a_time_hold_up_no_other
 
 #[tokio::test]
 async fn secrets_of_webhooks_are_in_no_log_span_audit_line_or_reply() {
-    let (everything, _subscribed) = PrintedText::of_everything();
+    let (everything, _subscribed) = everything_printed();
     let lines = AuditLines::default();
     let builder = notes().audit(lines.sink().values()).telemetry(|telemetry| telemetry.arguments());
     let (server, endpoint) = (start(builder).await, Endpoint::start().await);

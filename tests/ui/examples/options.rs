@@ -147,6 +147,8 @@ pub async fn search(
     #[mcp(default = vec!["a".to_owned()])] words: Vec<String>,
     #[mcp(default = Some(1))] maybe: Option<u32>,
     text: Option<Cow<'static, str>>,
+    #[mcp(default = "a", example = "b")] words_of_text: Option<String>,
+    #[mcp(example = "c")] boxed: Option<Box<str>>,
     db: &Db,
     store: &dyn Store,
     sync: &(dyn Store + 'static),
@@ -156,7 +158,7 @@ pub async fn search(
     _: &Db,
 ) -> ToolResult {
     let used = (query, limit, wide, exact, ratio, choice, number, list, fixed, tone, words, maybe);
-    let injected = (text, region, db, store.size(), sync.size(), maybe_db, ctx, tx);
+    let injected = (text, words_of_text, boxed, region, db, store.size(), sync.size(), maybe_db, ctx, tx);
     drop((used, injected));
     ToolResult::default()
 }
@@ -169,7 +171,7 @@ pub const fn constant(#[mcp(range(1..=5))] mut value: u32) -> u32 {
 }
 
 /// Blocking.
-#[mcp_tool(blocking, timeout = "1h")]
+#[mcp_tool(task, blocking, timeout = "1h")]
 pub(crate) fn blocking(value: u32, db: &Db) -> Result<Json<Report>, std::num::ParseIntError> {
     drop(format!("{db:?}"));
     Ok(Json(Report { count: value }))
@@ -181,10 +183,18 @@ fn flat(#[mcp(flatten)] query: Query, db: &Db) -> String {
     format!("{}{db:?}", query.text)
 }
 
-/// Injected into a plain function.
-#[mcp_tool]
-fn made(#[mcp(inject)] tx: Tx) {
+/// Injected into a plain function, which fails as set-up code does.
+#[mcp_tool(task = false)]
+fn made(#[mcp(inject)] tx: Tx) -> mcp_runtime::Result<u32> {
     drop(format!("{tx:?}"));
+    "x".parse().map_err(mcp_runtime::Error::other)
+}
+
+/// Starts its task by itself.
+#[mcp_tool(task = manual)]
+async fn starts(#[mcp(inject)] tx: Tx, ctx: &Context) -> bool {
+    drop(format!("{tx:?}"));
+    ctx.start_task().await
 }
 
 /** Nothing at all. */
@@ -283,6 +293,7 @@ fn main() {
         .tool::<blocking>()
         .tool::<flat>()
         .tool::<made>()
+        .tool::<starts>()
         .tool::<nothing>()
         .tool::<computed>()
         .resource::<page>()

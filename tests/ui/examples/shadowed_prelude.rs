@@ -20,6 +20,7 @@ pub struct Box;
 pub struct String;
 pub struct Vec;
 pub struct Default;
+pub struct Clone;
 pub struct Into;
 pub struct Tool;
 pub struct Json;
@@ -97,6 +98,8 @@ pub enum Tone {
     icon(src = "https://a.example/d.svg", mime = "image/svg+xml", sizes("any"), theme = "dark"),
     meta(a = 1),
     timeout = "5s",
+    task,
+    ui(resource = "ui://charts/page.html", visibility(model, app)),
     max_concurrency = 2,
     scopes("a"),
     tags("b"),
@@ -117,7 +120,7 @@ pub async fn search(
     ::std::result::Result::Ok(::std::format!("{query}{limit}{count:?}"))
 }
 
-#[::mcp_runtime::mcp_tool(blocking, timeout = "1s")]
+#[::mcp_runtime::mcp_tool(task = required, blocking, timeout = "1s", ui(visibility("app")))]
 pub fn slow(db: &Db) -> u32 {
     let _: &Db = db;
     1
@@ -126,6 +129,20 @@ pub fn slow(db: &Db) -> u32 {
 #[::mcp_runtime::mcp_resource(uri = "a://{id}", list = list, cache(ttl = "5s"), priority = 0.5, audience("user"))]
 pub fn page(#[mcp(complete = ids)] id: u32) -> Text {
     ::std::format!("{id}")
+}
+
+#[::mcp_runtime::mcp_resource(
+    uri = "ui://charts/page.html",
+    ui(
+        csp(connect("https://api.example.org"), resource("https://*.example.org"), frame = ["https://a.example"]),
+        permissions(camera, clipboard_write),
+        prefers_border,
+        domain = "charts.example.org"
+    ),
+    meta(version = 1)
+)]
+fn chart() -> &'static str {
+    "<!doctype html>"
 }
 
 fn list() -> ::std::vec::Vec<Text> {
@@ -143,7 +160,7 @@ pub fn review(#[mcp(complete("a", "b"))] id: Text) -> Text {
 
 #[::mcp_runtime::mcp_service]
 impl Service {
-    #[::mcp_runtime::mcp_tool]
+    #[::mcp_runtime::mcp_tool(task, blocking)]
     fn forecast(&self, city: Text) -> Text {
         city
     }
@@ -154,6 +171,7 @@ fn main() {
         .tool::<search>()
         .tool::<slow>()
         .resource::<page>()
+        .resource::<chart>()
         .prompt::<review>()
         .service(Service)
         .state(Db)

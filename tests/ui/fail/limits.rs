@@ -24,13 +24,4 @@ mod timeout_constant {
     }
 }
 
-mod timeout_on_plain_fn {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(timeout = "5s")]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
 fn main() {}

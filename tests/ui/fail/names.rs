@@ -9,13 +9,4 @@ mistakes! {
     name_not_ascii: #[mcp_tool(name = "größe")] (query: String)
 }
 
-mod name_of_function_not_ascii {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn größe() -> u32 {
-        1
-    }
-}
-
 fn main() {}

@@ -79,13 +79,4 @@ mod param_dyn_by_value {
     }
 }
 
-mod param_str_by_value {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(query: str) -> String {
-        query.len().to_string()
-    }
-}
-
 fn main() {}

@@ -99,13 +99,4 @@ mod registered_prompt {
     }
 }
 
-mod resource_returns_content_list {
-    use mcp_runtime::mcp_resource;
-
-    #[mcp_resource(uri = "docs://a")]
-    fn page() -> Vec<String> {
-        Vec::new()
-    }
-}
-
 fn main() {}

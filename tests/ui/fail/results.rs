@@ -11,6 +11,7 @@ mistakes! {
     return_never: #[mcp_tool] [fn search(query: String) -> !]
     output_boxed_future: #[mcp_tool] [fn search(q: String) -> std::pin::Pin<Box<dyn Future<Output = String> + Send>>]
     return_not_a_result: #[mcp_tool] [fn search() -> std::time::Duration]
+    resource_returns_content_list: #[mcp_resource(uri = "docs://a")] [fn search() -> Vec<String>]
     prompt_returns_struct: #[mcp_prompt] [fn review() -> std::time::Duration]
 }
 

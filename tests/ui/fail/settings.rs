@@ -12,6 +12,7 @@ macro_rules! mistakes {
             }
 
             fn start() {
+                let _server = mcp_runtime::server!().config::<Settings>();
                 let _value = Settings::load().map(|settings| settings.$field);
             }
         })+
@@ -22,6 +23,7 @@ mistakes! {
     config_default_of_another_type: #[mcp(default = "many")] count: u64
     config_default_not_a_duration: #[mcp(default = "soon")] wait: std::time::Duration
     config_rule_of_another_type: #[mcp(range(1..))] name: String
+    config_unknown_option: #[mcp(defautl = 5)] timeout: u64
 }
 
 mod config_on_enum {
@@ -33,21 +35,6 @@ mod config_on_enum {
     }
 
     const _: Settings = Settings::Plain;
-}
-
-mod config_unknown_option {
-    use mcp_runtime::mcp_config;
-
-    #[mcp_config]
-    struct Settings {
-        #[mcp(defautl = 5)]
-        timeout: u64,
-    }
-
-    fn start() {
-        let _server = mcp_runtime::server!().config::<Settings>();
-        let _timeout = Settings::load().map(|settings| settings.timeout);
-    }
 }
 
 mod config_field_without_derives {

@@ -22,15 +22,6 @@ mistakes! {
     output_string: #[mcp_tool(output("Report"))] (query: String)
 }
 
-mod blocking_on_async_fn {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(blocking)]
-    async fn search(query: String) -> String {
-        query
-    }
-}
-
 mod registered_tool {
     use mcp_runtime::mcp_tool;
 

@@ -1,12 +1,12 @@
 // Mistakes in the signature of a function, one a line.
 macro_rules! mistakes {
-    ($($name:ident: #[$attribute:ident] [$($signature:tt)*])+) => {
+    ($($name:ident: #[$($attribute:tt)*] [$($signature:tt)*])+) => {
         $(mod $name {
             use mcp_runtime::prelude::*;
 
             struct Db;
 
-            #[$attribute]
+            #[$($attribute)*]
             #[allow(unused_variables)]
             $($signature)* {
                 unimplemented!()

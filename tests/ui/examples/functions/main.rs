@@ -5,7 +5,6 @@
 
 mod aliases;
 mod cfg;
-mod converted;
 mod event_forms;
 mod instrument;
 mod lint_levels;
@@ -13,12 +12,10 @@ mod macro_rules;
 mod marker_gives_way;
 mod places;
 mod raw_identifiers;
-mod task;
 
 fn main() {
     aliases::main();
     cfg::main();
-    converted::main().expect("no error");
     event_forms::main();
     instrument::main();
     lint_levels::main();

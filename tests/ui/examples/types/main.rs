@@ -1,4 +1,4 @@
-//! Types, errors, services, settings and pages in every form. They share a program, since each links the whole runtime.
+//! Types, errors, services and settings in every form. They share a program, since each links the whole runtime.
 
 #![deny(warnings)]
 #![forbid(unsafe_code)]
@@ -8,7 +8,6 @@ mod own_derives;
 mod service_forms;
 mod settings;
 mod type_forms;
-mod ui;
 
 fn main() {
     error_types::main();
@@ -16,5 +15,4 @@ fn main() {
     service_forms::main();
     settings::main();
     type_forms::main();
-    ui::main();
 }

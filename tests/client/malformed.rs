@@ -296,7 +296,7 @@ async fn a_tool_whose_schema_is_too_deep_is_left_out_of_the_list() {
 
 /// Servers of the TypeScript SDK 1.x say draft-07, others write OpenAPI or patterns of JavaScript.
 #[tokio::test]
-async fn an_output_schema_is_enforced_as_far_as_it_can_be() {
+async fn an_output_schema_that_is_known_is_enforced_as_far_as_it_can_be() {
     let draft = "http://json-schema.org/draft-07/schema#";
     let object = |properties: Value| json!({ "type": "object", "properties": properties, "required": ["a"] });
     let of_draft = |properties: Value| {
@@ -349,11 +349,12 @@ async fn an_output_schema_is_enforced_as_far_as_it_can_be() {
             }
         };
         let (client, _) = played(Revision::LATEST, capabilities(), Client::builder(), answer).await;
+        let call = |bad: bool| within(client.call("t", json!({ "bad": bad })).into_future());
+        assert!(call(true).await.unwrap().structured::<Value>().is_ok(), "its schema is not known");
         let tools = within(client.tools().into_future()).await.unwrap();
         let named = tools[0].unenforced_output();
         assert_eq!(named.len(), usize::from(!unenforced.is_empty()), "{named:?}");
         assert!(named.iter().all(|keyword| keyword.starts_with(unenforced)), "{named:?}");
-        let call = |bad: bool| within(client.call("t", json!({ "bad": bad })).into_future());
         assert_eq!(call(false).await.unwrap().structured::<Value>().unwrap(), good, "{schema}");
         let error = call(true).await.unwrap().structured::<Value>().unwrap_err();
         assert!(matches!(error, Error::Invalid { .. }), "{bad} against {schema}: {error:?}");

@@ -5,7 +5,7 @@ use mcp_runtime::{Server, client_request::CreateMessage, prelude::*};
 use mcp_tests::support::{LineConnection, initialize, legacy_call, notification};
 use serde_json::{Value, json};
 
-use super::{FACTOR, MOST_BYTES, REQUEST, cpu_time, exchange, requests::long_list, server};
+use super::{FACTOR, MOST_BYTES, REQUEST, Table, cpu_time, exchange, requests::long_list, server};
 
 #[mcp_type]
 struct Form {
@@ -42,42 +42,17 @@ fn answers(bytes: usize) -> Vec<(&'static str, &'static str, &'static str, Strin
     let sampled = |content: String| {
         format!(r#"{{"role":"assistant","model":"m","stopReason":"endTurn","content":{content}}}"#)
     };
+    let form = |name, content| (name, "ask", "form", accept(content));
+    let thought = |name, content| (name, "think", "thought", sampled(content));
+    let members = list(&|n| format!(r#""k{n}":{{}}"#));
     vec![
-        ("a long text in a form", "ask", "form", accept(format!(r#"{{"name":"{a}"}}"#))),
-        (
-            "a form with many members",
-            "ask",
-            "form",
-            accept(format!(r#"{{"name":"a",{}}}"#, list(&|n| format!(r#""k{n}":1"#)))),
-        ),
-        (
-            "a form with a list for a text",
-            "ask",
-            "form",
-            accept(format!(r#"{{"name":[{}]}}"#, list(&|_| "1".into()))),
-        ),
-        (
-            "a form with deep lists",
-            "ask",
-            "form",
-            accept(format!(r#"{{"name":"a","note":[{}]}}"#, list(&|_| deep.clone()))),
-        ),
-        (
-            "a form with much `_meta`",
-            "ask",
-            "form",
-            format!(
-                r#"{{"action":"accept","content":{{"name":"a"}},"_meta":{{{}}}}}"#,
-                list(&|n| format!(r#""k{n}":{{}}"#))
-            ),
-        ),
-        ("a long text of a model", "think", "thought", sampled(format!(r#"{{"type":"text","text":"{a}"}}"#))),
-        (
-            "many texts of a model",
-            "think",
-            "thought",
-            sampled(format!("[{}]", list(&|_| r#"{"type":"text","text":""}"#.into()))),
-        ),
+        form("a long text in a form", format!(r#"{{"name":"{a}"}}"#)),
+        form("a form with many members", format!(r#"{{"name":"a",{}}}"#, list(&|n| format!(r#""k{n}":1"#)))),
+        form("a form with a list for a text", format!(r#"{{"name":[{}]}}"#, list(&|_| "1".into()))),
+        form("a form with deep lists", format!(r#"{{"name":"a","note":[{}]}}"#, list(&|_| deep.clone()))),
+        form("a form with much `_meta`", format!(r#"{{"name":"a"}},"_meta":{{{members}}}"#)),
+        thought("a long text of a model", format!(r#"{{"type":"text","text":"{a}"}}"#)),
+        thought("many texts of a model", format!("[{}]", list(&|_| r#"{"type":"text","text":""}"#.into()))),
         (
             "many folders",
             "look",
@@ -140,6 +115,7 @@ async fn no_answer_of_a_client_costs_many_times_the_cpu_time_of_an_echo() {
         eprintln!("{bytes} bytes");
         let text = format!(r#"{{"text":"{}"}}"#, "a".repeat(bytes));
         let echo = cost(&server, &call("echo", &text, "")).await + REQUEST;
+        let mut table = Table { echo: Some(echo), ..Table::default() };
         for (name, tool, key, answer) in answers(bytes) {
             let first = exchange(&server, call(tool, "{}", "")).await;
             let reply: Value = serde_json::from_slice(&first).expect("a reply");
@@ -148,14 +124,10 @@ async fn no_answer_of_a_client_costs_many_times_the_cpu_time_of_an_echo() {
             let more = format!(",\"requestState\":{state},\"inputResponses\":{{\"{key}\":{answer}}}");
             let retried = cost(&server, &call(tool, "{}", &more)).await;
             let responded = cost_of_response(&server, tool, &answer).await;
-            for (era, cost) in [("in the call", retried), ("as a response", responded)] {
-                let line = format!("{:6.2} times an echo: {name} {era} ({cost:.1} ms)", cost / echo);
-                eprintln!("{line}");
-                if cost / echo > FACTOR {
-                    found.push(line);
-                }
-            }
+            table.add(&format!("{name} in the call"), retried, "ms", FACTOR, true);
+            table.add(&format!("{name} as a response"), responded, "ms", FACTOR, true);
         }
+        found.extend(table.offenders);
     }
     assert!(found.is_empty(), "{found:#?}");
 }

@@ -9,7 +9,7 @@ use mcp_runtime::{
 };
 use serde_json::{Value, json};
 
-use super::requests::{Outcome, Request, copies, list};
+use super::requests::{Outcome, Request, copies, list, members};
 
 /// A number, or lists of them at any depth
 #[mcp_type]
@@ -208,17 +208,10 @@ pub(crate) fn requests(bytes: usize) -> Vec<Request> {
             format!(r#""flat":{{"children":[{}]}}"#, deep(r#"{"children":["#, "{}", "]}", 50)),
             Result,
         ),
-        nest(
-            "flattened maps",
-            format!(r#""open":{{{}}}"#, list(|n| format!(r#""k{n}":{{}}"#), bytes)),
-            Result,
-        ),
+        nest("flattened maps", members("open", |n| format!(r#""k{n}":{{}}"#), bytes), Result),
         nest(
             "flattened maps, nested",
-            format!(
-                r#""open":{{{}}}"#,
-                list(|n| format!(r#""k{n}":{}"#, wrap(r#"{"a":"#, "{}", "}", 50)), bytes)
-            ),
+            members("open", |n| format!(r#""k{n}":{}"#, wrap(r#"{"a":"#, "{}", "}", 50)), bytes),
             Bounded,
         ),
         nest("alternatives of alternatives", copies("parts", r#"{"sum":[1,2,3]}"#, bytes), Bounded),

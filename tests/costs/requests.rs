@@ -75,7 +75,12 @@ pub(crate) fn each(argument: &str, item: impl Fn(usize) -> String, bytes: usize)
     format!(r#""{argument}":[{}]"#, list(item, bytes))
 }
 
-/// The same of one item, again and again.
+/// An argument that is an object of as many members as fit.
+pub(crate) fn members(argument: &str, member: impl Fn(usize) -> String, bytes: usize) -> String {
+    format!(r#""{argument}":{{{}}}"#, list(member, bytes))
+}
+
+/// A list of one item, again and again.
 pub(crate) fn copies(argument: &str, item: &str, bytes: usize) -> String {
     each(argument, |_| item.to_owned(), bytes)
 }
@@ -163,11 +168,7 @@ fn calls(bytes: usize) -> Vec<Request> {
             copies("other", r#"{"a":1,"b":1,"\u0061":2}"#, bytes),
             ToolError,
         ),
-        take(
-            "escaped keys",
-            format!(r#""any":{{{}}}"#, list(|n| format!(r#""\u0061{n}":1"#), bytes)),
-            Result,
-        ),
+        take("escaped keys", members("any", |n| format!(r#""\u0061{n}":1"#), bytes), Result),
         take("objects of one member", copies("any", r#"{"":0}"#, bytes), Result),
         take("tagged enums", copies("shapes", r#"{"kind":"square","side":1}"#, bytes), Result),
         take("tagged enums with a slip", copies("shapes", r#"{"kind":"square","side":"1"}"#, bytes), Bounded),
@@ -235,7 +236,7 @@ fn calls_of_other_types(bytes: usize) -> Vec<Request> {
         hold("a set of strings", each("names", |n| format!(r#""{n}""#), bytes), Result),
         hold("a set of numbers", each("keys", |n| n.to_string(), bytes), Result),
         hold("integers of 128 bits", each("wide", |_| i128::MIN.to_string(), bytes), Result),
-        hold("lists by name", format!(r#""lists":{{{}}}"#, list(|n| format!(r#""{n}":[]"#), bytes)), Result),
+        hold("lists by name", members("lists", |n| format!(r#""{n}":[]"#), bytes), Result),
         hold(
             "numbers of 1,000 digits",
             each("floats", |n| format!("{}.{}e-400", n + 1, "7".repeat(1000)), bytes),
@@ -281,19 +282,11 @@ fn calls_of_a_schema(bytes: usize) -> Vec<Request> {
         dynamic("alternatives of fractions", copies("branches", r#"{"a":2.0}"#, bytes), Result),
         dynamic("alternatives of lists", copies("branches", "[0,1]", bytes), Result),
         dynamic("no alternative", copies("branches", r#"{"a":3}"#, bytes), ToolError),
-        dynamic(
-            "keys with a pattern",
-            format!(r#""named":{{{}}}"#, list(|n| format!(r#""k{n}":1"#), bytes)),
-            Result,
-        ),
-        dynamic(
-            "keys that break a pattern",
-            format!(r#""named":{{{}}}"#, list(|n| format!(r#""x{n}":1"#), bytes)),
-            ToolError,
-        ),
+        dynamic("keys with a pattern", members("named", |n| format!(r#""k{n}":1"#), bytes), Result),
+        dynamic("keys that break a pattern", members("named", |n| format!(r#""x{n}":1"#), bytes), ToolError),
         dynamic(
             "properties that no keyword evaluates",
-            format!(r#""tree":{{{}}}"#, list(|n| format!(r#""c{n}":{{"next":{{}}}}"#), bytes)),
+            members("tree", |n| format!(r#""c{n}":{{"next":{{}}}}"#), bytes),
             Result,
         ),
     ]

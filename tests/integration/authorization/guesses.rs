@@ -6,7 +6,7 @@ use tokio::time::{Duration, sleep};
 use super::{RESOURCE, bearing, call, items, oauth};
 use crate::prelude::*;
 
-const GUESSES: usize = 2000;
+const GUESSES: usize = 800;
 const RATE: usize = 60;
 /// Verified at once, so that as many may be looked at beyond the rate.
 const AT_ONCE: usize = 32;

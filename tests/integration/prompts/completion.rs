@@ -125,22 +125,18 @@ async fn at_most_a_hundred_values_are_returned() {
 #[tokio::test]
 async fn functions_see_the_values_of_other_arguments() {
     let server = serve(builder());
-    let complete = async |reference: Value, context: Value| {
-        let mut params = json!({ "ref": reference, "argument": { "name": "town", "value": "B" } });
-        if !context.is_null() {
-            params["context"] = context;
-        }
-        offered(&server.request("completion/complete", params).await)
-    };
-    let prompt = json!({ "type": "ref/prompt", "name": "review" });
-    let template = json!({ "type": "ref/resource", "uri": "town://{country}/{town}{?tone}" });
-    for reference in [prompt, template] {
-        assert_eq!(complete(reference.clone(), Value::Null).await, json!(["Berlin", "Bonn", "Paris"]));
-        assert_eq!(complete(reference.clone(), json!({})).await, json!(["Berlin", "Bonn", "Paris"]));
-        let chosen = json!({ "arguments": { "country": "de" } });
-        assert_eq!(complete(reference.clone(), chosen).await, json!(["Berlin", "Bonn"]));
-        let chosen = json!({ "arguments": { "country": "fr", "other": "x" } });
-        assert_eq!(complete(reference, chosen).await, json!([]));
+    let all = json!(["Berlin", "Bonn", "Paris"]);
+    for (context, values) in [
+        (Value::Null, all.clone()),
+        (json!({}), all),
+        (json!({ "arguments": { "country": "de" } }), json!(["Berlin", "Bonn"])),
+        (json!({ "arguments": { "country": "fr", "other": "x" } }), json!([])),
+    ] {
+        let params = json!({
+            "ref": { "type": "ref/prompt", "name": "review" }, "argument": { "name": "town", "value": "B" },
+            "context": context
+        });
+        assert_eq!(offered(&server.request("completion/complete", params).await), values, "{context}");
     }
     assert_eq!(offered(&server.complete("review", "wireName", "x\"").await), json!(["wireName=x\""]));
 }

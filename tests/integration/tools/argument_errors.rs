@@ -349,6 +349,7 @@ fn all_problems_of_an_item_are_one_report() {
     for part in [
         "`two_problems`: `first`: its default breaks its rules",
         "`second`: `(` is not a regular expression",
+        "argument_errors.rs:",
         "`second`: its example breaks its rules",
         "prompt `prompted`: `first`: its default",
         "prompt `prompted`: `second`: its default",

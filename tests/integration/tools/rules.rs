@@ -127,18 +127,15 @@ async fn rules_run_before_every_kind_of_function() {
         one + &other
     }
     #[mcp_tool(validate = check_words, blocking)]
-    fn blocks(one: String, other: String, settings: &Settings) -> String {
-        settings.entered.fetch_add(1, Ordering::SeqCst);
+    fn blocks(one: String, other: String) -> String {
         one + &other
     }
     #[mcp_tool(validate = check_words, task)]
-    async fn tasked(one: String, other: String, settings: &Settings) -> String {
-        settings.entered.fetch_add(1, Ordering::SeqCst);
+    async fn tasked(one: String, other: String) -> String {
         one + &other
     }
     #[mcp_tool(validate = check_words, task, blocking)]
-    fn blocking_task(one: String, other: String, settings: &Settings) -> String {
-        settings.entered.fetch_add(1, Ordering::SeqCst);
+    fn blocking_task(one: String, other: String) -> String {
         one + &other
     }
     struct Shop;
@@ -157,7 +154,7 @@ async fn rules_run_before_every_kind_of_function() {
         assert!(text.contains("- one, other: the words are equal"), "{text}");
         server.call(name, json!({ "one": "a", "other": "b" })).await.expect_text("ab");
     }
-    assert_eq!(state.entered.load(Ordering::SeqCst), 4);
+    assert_eq!(state.entered.load(Ordering::SeqCst), 1);
     for name in ["tasked", "blocking_task"] {
         let refused = server.call_task(name, json!({ "one": "a", "other": "a" })).await;
         assert!(failure(&refused).contains("the words are equal"), "{refused}");

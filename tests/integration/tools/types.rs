@@ -58,13 +58,6 @@ enum Level {
     VeryHigh,
 }
 
-#[mcp_type]
-#[derive(Debug)]
-enum Plain {
-    A,
-    B,
-}
-
 fn types() -> Vec<Case> {
     cases! {
         bool => { "type": "boolean" }, good [true => "true"], bad [1, "yes", null];
@@ -98,7 +91,6 @@ fn types() -> Vec<Case> {
                     "type": "array", "items": { "anyOf": [{ "type": "boolean" }, { "type": "null" }] }
                 }
             }, good [{ "k": [null, true] } => "{\"k\": [None, Some(true)]}"], bad [{ "k": null }, { "k": [1] }];
-        Plain => { "type": "string", "enum": ["A", "B"] }, good ["A" => "A"], bad ["a", "C", 0, null];
         serde_json::Map<String, Value> => { "type": "object", "properties": {}, "additionalProperties": true },
             good [{ "a": 1 } => "{\"a\": Number(1)}"], bad [[]];
         Value => {}, good [{ "a": [1] } => "Object {\"a\": Array [Number(1)]}", null => "Null"], bad [];

@@ -284,18 +284,18 @@ async fn a_server_that_fails_the_probe_in_any_way_gets_a_handshake() {
 
 #[tokio::test]
 async fn errors_that_a_handshake_would_get_as_well_and_those_of_2026_07_28_fail_the_connection() {
-    for (status, code) in
-        [(401, None), (403, None), (400, Some(-32020)), (400, Some(-32021)), (400, Some(-32022))]
-    {
+    for (status, code, text) in [
+        (401, None, "no"),
+        (403, None, "no"),
+        (400, Some(-32020), r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32020,"message":"no"}}"#),
+        (400, Some(-32021), r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"no"}}"#),
+        (
+            400,
+            Some(-32022),
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"no","data":{"supported":["2099-01-01"]}}}"#,
+        ),
+    ] {
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let text = match code {
-            Some(-32020) => r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32020,"message":"no"}}"#,
-            Some(-32021) => r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"no"}}"#,
-            Some(_) => {
-                r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"no","data":{"supported":["2099-01-01"]}}}"#
-            }
-            None => "no",
-        };
         let url = failing_over_http(Failure::Status(status, text), Wire::Json, seen.clone()).await;
         let error = within(Client::connect(url)).await.unwrap_err();
         match code {

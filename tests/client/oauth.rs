@@ -342,7 +342,8 @@ async fn a_call_that_is_dropped_while_a_token_is_renewed_does_not_lose_it() {
     set_old(&folder, &url);
     let before = issuer.refreshed.load(Ordering::SeqCst);
     issuer.slow_refresh.store(300, Ordering::SeqCst);
-    let second = tokio::spawn(connect_to(url.clone(), tokens(&folder)));
+    let (at, store) = (url.clone(), tokens(&folder));
+    let second = tokio::spawn(async move { connect(&at, store).await });
     super::until(|| issuer.refreshed.load(Ordering::SeqCst) > before).await;
     second.abort();
     assert!(second.await.unwrap_err().is_cancelled());
@@ -353,10 +354,6 @@ async fn a_call_that_is_dropped_while_a_token_is_renewed_does_not_lose_it() {
     let third = connect(&url, tokens(&folder)).await.unwrap();
     assert!(third.call("t", json!({})).await.is_ok());
     assert_eq!((issuer.authorized.load(Ordering::SeqCst), issuer.reused.load(Ordering::SeqCst)), (1, 0));
-}
-
-async fn connect_to(url: String, store: FileTokens) -> Result<Client, Error> {
-    connect(&url, store).await
 }
 
 #[tokio::test]

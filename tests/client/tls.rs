@@ -26,11 +26,8 @@ async fn serve_config(
     certificate: &TestCertificate,
     config: ConfigBuilder<ServerConfig, WantsVerifier>,
 ) -> String {
-    let listener = TlsListener::bind(certificate, config).await;
-    let url = format!("https://localhost:{}/mcp", listener.port());
     let app = builder().build().unwrap().into_router().unwrap();
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    url
+    TlsListener::serve(certificate, config, app).await + "/mcp"
 }
 
 /// A server whose certificate only this authority has signed; its URL, and the authority in PEM.

@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr, sync::Arc};
 
-use axum::serve::Listener;
+use axum::{Router, serve::Listener};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::{
@@ -22,18 +22,23 @@ pub(crate) struct TlsListener {
 
 impl TlsListener {
     /// Listens on a free port of the loopback interface, with this certificate.
-    pub(crate) async fn bind(
-        certificate: &TestCertificate,
-        config: ConfigBuilder<ServerConfig, WantsVerifier>,
-    ) -> Self {
+    async fn bind(certificate: &TestCertificate, config: ConfigBuilder<ServerConfig, WantsVerifier>) -> Self {
         let key = PrivateKeyDer::Pkcs8(certificate.key.clone_key());
         let config = config.with_no_client_auth().with_single_cert(certificate.chain.clone(), key).unwrap();
         let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
         Self { tcp, acceptor: TlsAcceptor::from(Arc::new(config)) }
     }
 
-    pub(crate) fn port(&self) -> u16 {
-        self.tcp.local_addr().unwrap().port()
+    /// Serves an application, as long as the test's runtime lives; its origin.
+    pub(crate) async fn serve(
+        certificate: &TestCertificate,
+        config: ConfigBuilder<ServerConfig, WantsVerifier>,
+        app: Router,
+    ) -> String {
+        let listener = Self::bind(certificate, config).await;
+        let port = listener.tcp.local_addr().unwrap().port();
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        format!("https://localhost:{port}")
     }
 }
 

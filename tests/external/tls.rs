@@ -7,7 +7,7 @@ use mcp_tests::support::within;
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256};
 use serde_json::json;
 use tokio_rustls::rustls::{
-    ConfigBuilder, ServerConfig, WantsVerifier,
+    ServerConfig,
     crypto::{
         CryptoProvider,
         aws_lc_rs::{self, kx_group},
@@ -24,18 +24,6 @@ mod tls_listener;
 #[mcp_tool]
 fn echo(message: String) -> String {
     message
-}
-
-/// The URL of a server with this certificate.
-async fn serve_config(
-    certificate: &TestCertificate,
-    config: ConfigBuilder<ServerConfig, WantsVerifier>,
-) -> String {
-    let listener = TlsListener::bind(certificate, config).await;
-    let url = format!("https://localhost:{}/mcp", listener.port());
-    let app = mcp_runtime::server!().tool::<echo>().build().unwrap().into_router().unwrap();
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    url
 }
 
 #[tokio::test]
@@ -66,7 +54,8 @@ async fn every_suite_key_exchange_and_kind_of_certificate_works_in_tls_1_2_and_1
             let config = ServerConfig::builder_with_provider(Arc::new(provider))
                 .with_protocol_versions(versions)
                 .unwrap();
-            let url = serve_config(&certificate, config).await;
+            let app = mcp_runtime::server!().tool::<echo>().build().unwrap().into_router().unwrap();
+            let url = TlsListener::serve(&certificate, config, app).await + "/mcp";
             let client = Client::builder().root_certificates(&certificate.authority).connect(&url);
             let client = within(client).await.unwrap_or_else(|error| panic!("{name} {kind}: {error}"));
             // many records, in both directions

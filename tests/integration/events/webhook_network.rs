@@ -15,13 +15,10 @@ use crate::prelude::*;
 /// An endpoint over TLS.
 async fn start_tls(certificate: &TestCertificate) -> Endpoint {
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    let listener =
-        TlsListener::bind(certificate, config.with_safe_default_protocol_versions().unwrap()).await;
-    let url = format!("https://localhost:{}/hook", listener.port());
-    let endpoint = Endpoint { url, ..Endpoint::default() };
-    let app = endpoint.router();
-    spawn(async move { axum::serve(listener, app).await });
-    endpoint
+    let config = config.with_safe_default_protocol_versions().unwrap();
+    let endpoint = Endpoint::default();
+    let site = TlsListener::serve(certificate, config, endpoint.router()).await;
+    Endpoint { url: format!("{site}/hook"), ..endpoint }
 }
 
 fn trusting(authorities: &[&str]) -> ServerBuilder {

@@ -4,6 +4,7 @@ use std::{
     fs,
     io::{BufRead as _, BufReader},
     net::SocketAddr,
+    path::PathBuf,
     process::{Command, Stdio},
     sync::mpsc,
     thread,
@@ -61,35 +62,27 @@ fn read(name: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("cannot read `{}`: {error}", path.display()))
 }
 
-/// Puts a script beside the npm packages that it imports.
-fn npm_script(name: &str) -> Option<(std::path::PathBuf, std::path::PathBuf)> {
-    let installed = package::npm(&read("package.json")).and_then(|dir| Ok((package::node(LEAST_NODE)?, dir)));
-    match installed {
-        Ok((node, dir)) => {
-            let script = dir.join(name);
-            package::write(&script, &read(name));
-            Some((node, script))
-        }
-        Err(missing) => {
-            skip(name, &missing);
-            None
-        }
-    }
+/// Node, and the folder with the npm packages of a manifest.
+fn npm(test: &str, manifest: &str) -> Option<(PathBuf, PathBuf)> {
+    let installed = package::npm(&read(manifest)).and_then(|dir| Ok((package::node(LEAST_NODE)?, dir)));
+    installed.map_err(|missing| skip(test, &missing)).ok()
 }
 
-fn python_script(name: &str) -> std::path::PathBuf {
+/// Puts a script beside the npm packages that it imports.
+fn npm_script(name: &str) -> Option<(PathBuf, PathBuf)> {
+    let (node, dir) = npm(name, "package.json")?;
+    let script = dir.join(name);
+    package::write(&script, &read(name));
+    Some((node, script))
+}
+
+fn python_script(name: &str) -> PathBuf {
     manifest_dir().join("interop/authorization").join(name)
 }
 
 /// The Python that has the packages of a list.
-fn python(test: &str, requirements: &str) -> Option<std::path::PathBuf> {
-    match package::python(&read(requirements)) {
-        Ok(python) => Some(python),
-        Err(missing) => {
-            skip(test, &missing);
-            None
-        }
-    }
+fn python(test: &str, requirements: &str) -> Option<PathBuf> {
+    package::python(&read(requirements)).map_err(|missing| skip(test, &missing)).ok()
 }
 
 /// A running authorization server.
@@ -187,20 +180,12 @@ impl ForeignClient {
         let (interpreter, script) = match self {
             Self::TypeScript => npm_script("client.mjs").expect("it was installed for the provider"),
             Self::Python | Self::FastMcp => {
-                let list = if matches!(self, Self::Python) {
-                    "python/requirements.txt"
-                } else {
-                    "authorization/fastmcp.txt"
+                let is_official = matches!(self, Self::Python);
+                let list = if is_official { "../python/requirements.txt" } else { "fastmcp.txt" };
+                let Some(python) = python("the Python client gets tokens", list) else {
+                    return serde_json::json!(["ada notes:read", "notes", "deleted"]);
                 };
-                let requirements =
-                    fs::read_to_string(manifest_dir().join("interop").join(list)).expect("the packages");
-                match package::python(&requirements) {
-                    Ok(python) => (python, manifest_dir().join("interop/authorization/client.py")),
-                    Err(missing) => {
-                        skip("the Python client gets tokens", &missing);
-                        return serde_json::json!(["ada notes:read", "notes", "deleted"]);
-                    }
-                }
+                (python, python_script("client.py"))
             }
         };
         let mut command = Command::new(interpreter);
@@ -226,13 +211,7 @@ async fn run(mut command: Command) -> String {
 
 /// The report of a scanner on a server, with a token for it, and one for another server of the same provider.
 pub(super) async fn scan(protected: &Protected, other: &Protected, provider: &Provider) -> Option<Value> {
-    let python = match package::python(&read("requirements.txt")) {
-        Ok(python) => python,
-        Err(missing) => {
-            skip("mcp-authlab scans a server", &missing);
-            return None;
-        }
-    };
+    let python = python("mcp-authlab scans a server", "requirements.txt")?;
     let token = async |server: &Protected| {
         let (node, script) = npm_script("client.mjs")?;
         let mut command = Command::new(node);
@@ -254,15 +233,7 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// What `mcp-remote` on npm prints when it signs in and lists, by its client that does nothing else. It opens its user's
 /// browser, or prints the page to visit.
 pub(super) fn list_with_mcp_remote(protected: &Protected, visit: &dyn Fn(&str)) -> Option<String> {
-    let installed =
-        package::npm(&read("mcp_remote.json")).and_then(|dir| Ok((package::node(LEAST_NODE)?, dir)));
-    let (node, dir) = match installed {
-        Ok(installed) => installed,
-        Err(missing) => {
-            skip("mcp-remote signs in", &missing);
-            return None;
-        }
-    };
+    let (node, dir) = npm("mcp-remote signs in", "mcp_remote.json")?;
     let tokens = dir.join(format!("tokens-{}", std::process::id()));
     let mut command = Command::new(node);
     command.arg(dir.join("node_modules/mcp-remote/dist/client.js")).arg(protected.url());

@@ -12,10 +12,7 @@
 
 use std::error::Error;
 
-use mcp_runtime::{
-    client::{Client, ElicitAnswer},
-    serde_json,
-};
+use mcp_runtime::{client::Client, client_request::Answer, serde_json};
 
 #[mcp_runtime::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -27,7 +24,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .on_progress(|update| eprintln!("{}", update.progress))
         .on_elicit(|form| async move {
             eprintln!("declined: {}", form.message);
-            ElicitAnswer::Decline
+            Answer::Decline
         });
     if let Ok(token) = std::env::var("MCP_TOKEN") {
         builder = builder.bearer_token(&token);

@@ -16,7 +16,8 @@ use axum::{
 };
 use mcp_runtime::{
     Revision,
-    client::{Client, ClientBuilder, ElicitAnswer, Error, SampleAnswer},
+    client::{Client, ClientBuilder, Error, SampleAnswer},
+    client_request::Answer,
 };
 use mcp_tests::support::{
     self, Act, Peer, discovered, notification, play, request, response, with_handshake,
@@ -272,7 +273,7 @@ async fn a_call_that_waits_for_another_one_keeps_its_own_time_limit() {
 async fn the_time_of_a_call_ends_whatever_it_waits_for() {
     let cancelled = Arc::new(AtomicUsize::new(0));
     let counted = cancelled.clone();
-    let builder = Client::builder().on_elicit(|_| pending::<ElicitAnswer>());
+    let builder = Client::builder().on_elicit(|_| pending::<Answer<Value>>());
     let (client, _out) = over_streams(Revision::V2026_07_28, builder, move |method, message| {
         let question = json!({ "method": "elicitation/create", "params": { "message": "?" } });
         match (method, message["params"]["name"].as_str()) {
@@ -511,7 +512,7 @@ fn counting() -> (ClientBuilder, Arc<AtomicUsize>) {
     let counted = shown.clone();
     let builder = Client::builder().on_elicit(move |_| {
         counted.fetch_add(1, Ordering::SeqCst);
-        async { ElicitAnswer::Accept(json!({})) }
+        async { Answer::Accept(json!({})) }
     });
     (builder, shown)
 }

@@ -84,7 +84,7 @@ impl IntoOutput<ResourceResult> for Page {
         match self.0 {
             "missing" => Err(ToolError::not_found()),
             "closed" => Err("the page is closed".into()),
-            text => Ok(ResourceContents::text(text).mime("text/html").into()),
+            text => Ok(ResourceResult::new([ResourceContents::text(text).mime("text/html")])),
         }
     }
 }
@@ -93,7 +93,7 @@ struct Plain;
 
 impl IntoOutput<ResourceResult> for Plain {
     fn into_output(self) -> Result<ResourceResult, ToolError> {
-        Ok(ResourceContents::text("plain").into())
+        Ok(ResourceResult::new([ResourceContents::text("plain")]))
     }
 }
 

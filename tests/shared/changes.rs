@@ -1,10 +1,12 @@
 //! Changes that are reported at one replica reach the subscribers of all, once each; and those of a replica that was cut
 //! off when it is back.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use mcp_runtime::{Principal, Server, ServerHandle, prelude::*, store::Shared};
-use mcp_tests::support::{BreakableStore, EventStream, HttpRequest, HttpServer, PATIENCE, server_key};
+use mcp_runtime::{Principal, Server, ServerHandle, prelude::*};
+use mcp_tests::support::{
+    AnyStore, BreakableStore, EventStream, HttpRequest, HttpServer, PATIENCE, server_key,
+};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
@@ -52,7 +54,7 @@ fn retool(server: &ServerHandle) {
     server.tools_changed();
 }
 
-pub(crate) async fn replica(store: Arc<dyn Shared>) -> HttpServer {
+pub(crate) async fn replica(store: AnyStore) -> HttpServer {
     let server = Server::builder("changes", "1").stores(|stores| stores.keys([server_key(6)])).http(|http| {
         http.caller(|parts| {
             let user = parts.headers.get("x-user")?.to_str().ok()?;
@@ -146,7 +148,8 @@ pub(crate) async fn everything(stream: &mut EventStream) {
 #[tokio::test]
 async fn changes_that_could_not_be_sent_are_told_later_and_too_many_as_a_change_of_everything() {
     let store = BreakableStore::default();
-    let (one, two) = (replica(Arc::new(store.clone())).await, replica(Arc::new(store.clone())).await);
+    let (one, two) =
+        (replica(AnyStore::new(store.clone())).await, replica(AnyStore::new(store.clone())).await);
     let mut stream = listen("ada", &two).await;
     sleep(Duration::from_millis(100)).await;
     store.set_broken(true);
@@ -171,7 +174,7 @@ async fn ended(stream: &mut EventStream) {
 #[tokio::test]
 async fn the_streams_of_a_principal_end_at_every_replica_also_if_the_store_is_away_at_first() {
     let store = BreakableStore::default();
-    let start = || replica(Arc::new(store.clone()));
+    let start = || replica(AnyStore::new(store.clone()));
     let replicas = [start().await, start().await, start().await];
     for is_away in [false, true] {
         let (mut of_ada, mut of_bob) = (Vec::new(), Vec::new());

@@ -10,11 +10,11 @@ pub(crate) mod tasks;
 mod trouble;
 pub(crate) mod webhooks;
 
-use std::{any::Any, sync::Arc};
+use std::any::Any;
 
 use futures_util::future::join_all;
-use mcp_runtime::{store::Shared, testing::check_shared};
-use mcp_tests::support::within;
+use mcp_runtime::testing::check_shared;
+use mcp_tests::support::{AnyStore, within};
 
 /// Everything that a store keeps, as others may read it, and in how many milliseconds each key expires.
 pub(crate) type Content = (String, Vec<(String, i64)>);
@@ -22,7 +22,7 @@ pub(crate) type Content = (String, Vec<(String, i64)>);
 /// A store for one test, as each of its replicas opens it.
 pub(crate) struct TestStore {
     pub(crate) name: &'static str,
-    pub(crate) open: Box<dyn Fn() -> Arc<dyn Shared> + Send + Sync>,
+    pub(crate) open: Box<dyn Fn() -> AnyStore + Send + Sync>,
     /// Of a store outside of this process.
     pub(crate) content: Option<Box<dyn Fn() -> Content>>,
     /// Dropped with it.
@@ -36,7 +36,7 @@ impl TestStore {
     }
 
     /// The store as one more replica opens it.
-    pub(crate) fn open(&self) -> Arc<dyn Shared> {
+    pub(crate) fn open(&self) -> AnyStore {
         (self.open)()
     }
 }

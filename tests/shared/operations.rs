@@ -1,9 +1,7 @@
 //! What operators see of the shared store: metrics, and readiness.
 
-use std::sync::Arc;
-
-use mcp_runtime::{Server, store::Shared};
-use mcp_tests::support::{BreakableStore, HttpRequest, HttpServer, within};
+use mcp_runtime::Server;
+use mcp_tests::support::{AnyStore, BreakableStore, HttpRequest, HttpServer, within};
 
 use super::replicas::{agreed, server};
 
@@ -23,7 +21,7 @@ const CONNECTED: &str = "mcp_server_store_connected";
 #[tokio::test]
 async fn operations_of_the_shared_store_are_counted_by_kind_and_outcome() {
     let store = BreakableStore::default();
-    let shared: Arc<dyn Shared> = Arc::new(store.clone());
+    let shared: AnyStore = AnyStore::new(store.clone());
     let built = server(&shared).telemetry(|telemetry| telemetry.metrics()).build().expect("a server");
     within(async {
         let at = HttpServer::of(&built).await;

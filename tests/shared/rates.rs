@@ -1,9 +1,9 @@
 //! Rates that replicas count together in each store, and in a Redis that ends, hangs, and comes back.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use mcp_runtime::{Server, prelude::*, store::Shared};
-use mcp_tests::support::{HttpRequest, HttpServer, server_key, text_of, x_user};
+use mcp_runtime::{Server, prelude::*};
+use mcp_tests::support::{AnyStore, HttpRequest, HttpServer, server_key, text_of, x_user};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -29,7 +29,7 @@ fn often() -> &'static str {
 
 pub(crate) async fn three(store: &TestStore) -> [HttpServer; 3] {
     let replica = || {
-        let store: Arc<dyn Shared> = store.open();
+        let store: AnyStore = store.open();
         let server = Server::builder("rates", "1")
             .stores(|stores| stores.keys([server_key(8)]))
             .http(|http| http.caller(x_user));

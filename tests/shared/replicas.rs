@@ -1,9 +1,7 @@
 //! Two servers that share a store, behind clients that use either.
 
-use std::sync::Arc;
-
-use mcp_runtime::{Server, ServerBuilder, prelude::*, store::Shared};
-use mcp_tests::support::{EventStream, HttpRequest, HttpServer, server_key, text_of, x_user};
+use mcp_runtime::{Server, ServerBuilder, prelude::*};
+use mcp_tests::support::{AnyStore, EventStream, HttpRequest, HttpServer, server_key, text_of, x_user};
 use serde_json::{Value, json};
 
 use super::TestStore;
@@ -22,7 +20,7 @@ pub(crate) fn echo(message: String) -> String {
     message
 }
 
-pub(crate) fn server(store: &Arc<dyn Shared>) -> ServerBuilder {
+pub(crate) fn server(store: &AnyStore) -> ServerBuilder {
     Server::builder("replicas", "1")
         .stores(|stores| stores.keys([server_key(5)]))
         .http(|http| http.caller(x_user))

@@ -1,11 +1,12 @@
 //! Sessions of older clients at replicas that share a store: any of them answers a plain request, state is at the replica
 //! where the client asks for it, and all of them know which sessions have ended.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use mcp_runtime::{Server, ServerBuilder, ServerHandle, context::LogLevel, prelude::*, store::Shared};
+use mcp_runtime::{Server, ServerBuilder, ServerHandle, context::LogLevel, prelude::*};
 use mcp_tests::support::{
-    BreakableStore, Event, EventStream, HttpRequest, HttpServer, HttpSse, server_key, text_of, x_user,
+    AnyStore, BreakableStore, Event, EventStream, HttpRequest, HttpServer, HttpSse, server_key, text_of,
+    x_user,
 };
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -43,7 +44,7 @@ fn state() -> &'static str {
     "state"
 }
 
-fn server(store: &Arc<dyn Shared>) -> ServerBuilder {
+fn server(store: &AnyStore) -> ServerBuilder {
     Server::builder("sessions", "1")
         .stores(|stores| stores.keys([server_key(7)]))
         .telemetry(|telemetry| telemetry.client_logging())
@@ -219,7 +220,7 @@ async fn state_of_a_session_is_made_and_holds_at_the_replica_where_it_is_asked_f
 #[tokio::test]
 async fn requests_of_a_session_ask_the_store_once_and_its_streams_and_settings_do_not() {
     let store = BreakableStore::default();
-    let shared: Arc<dyn Shared> = Arc::new(store.clone());
+    let shared: AnyStore = AnyStore::new(store.clone());
     let one = HttpServer::start(server(&shared)).await;
     sleep(Duration::from_millis(100)).await;
     let ada = Client::new(&one, &one).await;
@@ -241,7 +242,7 @@ async fn requests_of_a_session_ask_the_store_once_and_its_streams_and_settings_d
 #[tokio::test]
 async fn a_call_whose_client_is_connected_goes_on_while_the_store_is_away() {
     let store = BreakableStore::default();
-    let shared: Arc<dyn Shared> = Arc::new(store.clone());
+    let shared: AnyStore = AnyStore::new(store.clone());
     let lenient = server(&shared).stores(|stores| stores.allow_unchecked_sessions());
     let (strict, lenient) = (HttpServer::start(server(&shared)).await, HttpServer::start(lenient).await);
     sleep(Duration::from_millis(100)).await;

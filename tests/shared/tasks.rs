@@ -6,7 +6,6 @@ use std::{
     io::Write as _,
     net::SocketAddr,
     path::Path,
-    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -16,7 +15,7 @@ use mcp_runtime::{
     store::{Memory, Shared},
 };
 use mcp_tests::support::{
-    BreakableStore, EventStream, HttpRequest, HttpServer, LineConnection, TestFolder, server_key,
+    AnyStore, BreakableStore, EventStream, HttpRequest, HttpServer, LineConnection, TestFolder, server_key,
 };
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -641,7 +640,7 @@ fn a_tool_made_at_run_time_is_restarted_if_it_is_idempotent() {
 
 #[tokio::test]
 async fn replicas_with_many_tasks_and_one_store_in_memory_lose_none() {
-    let store: Arc<dyn Shared> = Arc::new(Memory::default());
+    let store: AnyStore = AnyStore::new(Memory::default());
     let mut servers = Vec::new();
     for _ in 0..3 {
         servers.push(HttpServer::start(builder(store.clone())).await);

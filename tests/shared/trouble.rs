@@ -12,7 +12,7 @@ use mcp_runtime::{
     Server,
     store::{Redis, Shared, Table},
 };
-use mcp_tests::support::{BreakableStore, HttpRequest, HttpServer, server_key, soon, text_of};
+use mcp_tests::support::{AnyStore, BreakableStore, HttpRequest, HttpServer, server_key, soon, text_of};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -67,7 +67,7 @@ async fn a_replica_with_other_keys_does_not_start() {
 #[tokio::test]
 async fn requests_that_need_no_store_do_not_ask_it() {
     let store = BreakableStore::default();
-    let shared: Arc<dyn Shared> = Arc::new(store.clone());
+    let shared: AnyStore = AnyStore::new(store.clone());
     let at = HttpServer::start(server(&shared)).await;
     let hi = call("echo", json!({ "arguments": { "message": "hi" } }));
     assert_eq!(text_of(&hi.send(at.address).await.json()), "hi");
@@ -81,7 +81,7 @@ async fn requests_that_need_no_store_do_not_ask_it() {
 #[tokio::test]
 async fn a_store_out_of_order_refuses_what_needs_it_and_nothing_else() {
     let store = BreakableStore::default();
-    let shared: Arc<dyn Shared> = Arc::new(store.clone());
+    let shared: AnyStore = AnyStore::new(store.clone());
     let at = HttpServer::start(server(&shared)).await;
     let lenient = server(&shared).stores(|stores| stores.allow_unchecked_sessions());
     let lenient = HttpServer::start(lenient).await;

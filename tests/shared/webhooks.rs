@@ -11,8 +11,8 @@ use axum::{
     body::Bytes,
     http::{HeaderMap, Uri},
 };
-use mcp_runtime::{Principal, Server, ServerBuilder, event, prelude::*, store::Shared};
-use mcp_tests::support::{HttpRequest, HttpServer, PATIENCE, serve_router, server_key};
+use mcp_runtime::{Principal, Server, ServerBuilder, event, prelude::*};
+use mcp_tests::support::{AnyStore, HttpRequest, HttpServer, PATIENCE, serve_router, server_key};
 use serde_json::{Value, json};
 use tokio::{
     runtime::Runtime,
@@ -46,7 +46,7 @@ struct Replica {
     _runtime: Runtime,
 }
 
-pub(crate) fn server(store: Arc<dyn Shared>) -> ServerBuilder {
+pub(crate) fn server(store: AnyStore) -> ServerBuilder {
     Server::builder("notes", "1")
         .stores(|stores| stores.keys([server_key(6)]))
         .limits(|limits| limits.events(|events| events.webhooks_on_loopback().max_webhooks(4)))
@@ -61,7 +61,7 @@ pub(crate) fn server(store: Arc<dyn Shared>) -> ServerBuilder {
         .shared(store)
 }
 
-fn replica(store: Arc<dyn Shared>) -> Replica {
+fn replica(store: AnyStore) -> Replica {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()

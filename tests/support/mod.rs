@@ -39,7 +39,7 @@ pub use message::{
 pub use peer::{Act, ClientStreams, Peer, discovered, initialized, play, refusal, response, with_handshake};
 pub use printed::PrintedText;
 pub use server::{HttpServer, serve_router, server_key, x_user};
-pub use shared::BreakableStore;
+pub use shared::{AnyStore, BreakableStore};
 
 /// After this, something hangs: far longer than anything takes on a machine with other work. Nothing else limits a wait for what
 /// must happen.

@@ -146,3 +146,66 @@ impl Shared for BreakableStore {
         self.unless_broken(Box::pin(async move { self.memory.subscribe(topic).await }))
     }
 }
+
+/// Any store, for tests that run with several; clones are the same store.
+#[derive(Clone)]
+pub struct AnyStore(Arc<dyn Shared>);
+
+impl AnyStore {
+    /// This store.
+    pub fn new(store: impl Shared + 'static) -> Self {
+        Self(Arc::new(store))
+    }
+}
+
+impl Shared for AnyStore {
+    fn check(&self) -> Result<(), Failure> {
+        self.0.check()
+    }
+
+    fn is_connected(&self) -> Option<bool> {
+        self.0.is_connected()
+    }
+
+    fn open(&self) -> Stored<'_, ()> {
+        self.0.open()
+    }
+
+    fn get<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, Option<Value>> {
+        self.0.get(table, key)
+    }
+
+    fn put<'a>(&'a self, table: &'a Table, key: &'a str, write: Write<'a>) -> Stored<'a, Written> {
+        self.0.put(table, key, write)
+    }
+
+    fn remove<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, ()> {
+        self.0.remove(table, key)
+    }
+
+    fn take<'a>(&'a self, table: &'a Table, key: &'a str, take: Take<'a>) -> Stored<'a, Taken> {
+        self.0.take(table, key, take)
+    }
+
+    fn append<'a>(&'a self, table: &'a Table, log: &'a str, append: Append<'a>) -> Stored<'a, Appended> {
+        self.0.append(table, log, append)
+    }
+
+    fn read_after<'a>(
+        &'a self,
+        table: &'a Table,
+        log: &'a str,
+        position: u64,
+        limit: usize,
+    ) -> Stored<'a, Option<LogPage>> {
+        self.0.read_after(table, log, position, limit)
+    }
+
+    fn publish<'a>(&'a self, topic: &'a str, message: &'a [u8]) -> Stored<'a, ()> {
+        self.0.publish(topic, message)
+    }
+
+    fn subscribe<'a>(&'a self, topic: &'a str) -> Stored<'a, Subscription> {
+        self.0.subscribe(topic)
+    }
+}

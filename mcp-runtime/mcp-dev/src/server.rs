@@ -12,9 +12,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use indicatif::{ProgressBar, ProgressStyle};
 use mcp_runtime::{
     __dev::visible,
-    client::{
-        Client, ClientBuilder, ElicitAnswer, Error, ProgressUpdate, UrlRequest, end_children_on_signal,
-    },
+    client::{Client, ClientBuilder, Error, ProgressUpdate, UrlRequest, end_children_on_signal},
+    client_request::Answer,
 };
 use serde_json::{Value, json};
 
@@ -269,17 +268,17 @@ fn answer_in_terminal(builder: ClientBuilder) -> ClientBuilder {
     if !std::io::stdin().is_terminal() {
         return builder;
     }
-    async fn ask(params: Value) -> Result<ElicitAnswer, Failure> {
+    async fn ask(params: Value) -> Result<Answer<Value>, Failure> {
         // on a thread: the connection goes on while the user types
         let answer =
             tokio::task::spawn_blocking(move || mcp_runtime::__dev::answer_question(&params)).await??;
         Ok(match answer["action"].as_str() {
-            Some("accept") => ElicitAnswer::Accept(answer["content"].clone()),
-            Some("decline") => ElicitAnswer::Decline,
-            _ => ElicitAnswer::Cancel,
+            Some("accept") => Answer::Accept(answer["content"].clone()),
+            Some("decline") => Answer::Decline,
+            _ => Answer::Cancel,
         })
     }
-    let or_cancel = |answer: Result<ElicitAnswer, Failure>| answer.unwrap_or(ElicitAnswer::Cancel);
+    let or_cancel = |answer: Result<Answer<Value>, Failure>| answer.unwrap_or(Answer::Cancel);
     builder
         .on_elicit(move |form| async move {
             or_cancel(ask(json!({ "message": form.message, "requestedSchema": form.schema })).await)

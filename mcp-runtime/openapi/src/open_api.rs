@@ -317,8 +317,9 @@ impl OpenApi {
             routes.into_iter().flat_map(|(method, routes)| routes.iter().map(move |route| (method, route)));
         let unmatched =
             rules.filter(|(_, route)| !operations.iter().any(|operation| route.matches(operation)));
-        let rules = unmatched
-            .map(|(method, route)| format!("`.{method}({route})` matches no operation{}", self.hint(route)));
+        let rules = unmatched.map(|(method, route)| {
+            format!("`.{method}({})` matches no operation{}", route.written(), self.hint(route))
+        });
         let is_known = |name: &String| {
             operations
                 .iter()

@@ -1,7 +1,5 @@
 //! Rules that choose operations.
 
-use std::fmt;
-
 use crate::document::Operation;
 
 /// A rule that matches operations of a description.
@@ -100,21 +98,19 @@ impl Route {
         }
     }
 
+    /// As the program wrote it.
+    pub(crate) fn written(&self) -> String {
+        match &self.0 {
+            Rule::Tag(tag) => format!("Route::tag({tag:?})"),
+            Rule::Method(method) => format!("Route::method({method:?})"),
+            Rule::Path(None, path) => format!("Route::path({path:?})"),
+            Rule::Path(Some(method), path) => format!("Route::{}({path:?})", method.to_ascii_lowercase()),
+            Rule::Operation(id) => format!("Route::operation({id:?})"),
+            Rule::Deprecated => "Route::deprecated()".to_owned(),
+        }
+    }
+
     pub(crate) fn is_tag(&self) -> bool {
         matches!(self.0, Rule::Tag(_))
-    }
-}
-
-/// As the program wrote it.
-impl fmt::Display for Route {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Rule::Tag(tag) => write!(f, "Route::tag({tag:?})"),
-            Rule::Method(method) => write!(f, "Route::method({method:?})"),
-            Rule::Path(None, path) => write!(f, "Route::path({path:?})"),
-            Rule::Path(Some(method), path) => write!(f, "Route::{}({path:?})", method.to_ascii_lowercase()),
-            Rule::Operation(id) => write!(f, "Route::operation({id:?})"),
-            Rule::Deprecated => f.write_str("Route::deprecated()"),
-        }
     }
 }

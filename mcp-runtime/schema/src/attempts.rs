@@ -14,6 +14,7 @@ use super::{
     check::Validation,
     duplicate_keys::has_duplicate_keys,
     node::{Applicator, NodeId, SchemaNode, TypeSet},
+    sort::sort_by,
     tokens::{Token, Tokens, count_values, decode_key},
 };
 
@@ -209,7 +210,7 @@ impl<'n> Analysis<'n> {
         let rules = reached.iter().filter_map(|id| self.nodes.get(*id)?.object.as_deref());
         let mut names: Vec<&str> =
             rules.flat_map(|rules| &rules.properties).map(|property| property.name.as_str()).collect();
-        names.sort_unstable();
+        sort_by(&mut names, Ord::cmp);
         names.dedup();
         // any other name
         names.push("");

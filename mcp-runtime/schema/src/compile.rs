@@ -16,9 +16,9 @@ use super::{equality, walk};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnsupportedKeyword {
     /// The keyword, as in `$dynamicRef`.
-    pub keyword: String,
+    pub(super) keyword: String,
     /// The JSON pointer of the subschema that has it; empty for the root.
-    pub pointer: String,
+    pub(super) pointer: String,
     reason: String,
 }
 
@@ -39,8 +39,6 @@ impl fmt::Display for UnsupportedKeyword {
         write!(f, "`{keyword}` at `#{pointer}` cannot be enforced: {reason}")
     }
 }
-
-impl std::error::Error for UnsupportedKeyword {}
 
 /// The dialect that is enforced.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";

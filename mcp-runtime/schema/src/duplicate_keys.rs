@@ -5,6 +5,7 @@ use std::{collections::HashSet, ops::Range};
 
 use super::{
     error::{Mismatch, ValidationError},
+    sort::sort_by,
     tokens::{Steps, Token, Tokens, decode_key},
 };
 
@@ -76,7 +77,7 @@ fn find_repeated(json: &str, keys: &[Range<usize>], any_escaped: bool, found: &m
 pub fn duplicate_keys(json: &str) -> Vec<ValidationError> {
     // one key may be repeated a million times
     let mut repeated = repeated_keys(json, 10 * MAX_REPORTED);
-    repeated.sort_unstable_by_key(|key| key.start);
+    sort_by(&mut repeated, |one, other| one.start.cmp(&other.start));
     let mut repeated = repeated.into_iter().take(10 * MAX_REPORTED).peekable();
     let mut errors: Vec<ValidationError> = Vec::new();
     let mut steps = Steps::new(json);

@@ -2,7 +2,7 @@
 
 use serde_json::{Number, Value};
 
-use super::{format::StringFormat, needs_validation::Enforcement, pattern::TextPattern};
+use super::{format::StringFormat, needs_validation::Enforcement, pattern::TextPattern, sort::sort_by};
 
 /// The index of a node in its arena.
 pub(super) type NodeId = usize;
@@ -223,7 +223,7 @@ pub(super) struct Property {
 impl ObjectRules {
     /// Sorts the properties, and finds those that are required.
     pub(super) fn settle_names(&mut self) {
-        self.properties.sort_by(|a, b| a.name.cmp(&b.name));
+        sort_by(&mut self.properties, |a, b| a.name.cmp(&b.name));
         for name in std::mem::take(&mut self.required) {
             match self.properties.iter_mut().find(|property| property.name == name) {
                 Some(property) => property.required = true,

@@ -37,7 +37,7 @@ pub fn consists_of_more_values(json: &str, most: usize) -> bool {
 
 /// A token, with its place in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Token {
+pub(super) enum Token {
     /// `{` or `[`
     Open {
         /// Its place.
@@ -67,14 +67,14 @@ pub enum Token {
 
 /// Iterates over the tokens of a text.
 #[derive(Debug)]
-pub struct Tokens<'a> {
+pub(super) struct Tokens<'a> {
     text: &'a [u8],
     at: usize,
 }
 
 impl<'a> Tokens<'a> {
     /// Of a JSON text.
-    pub fn new(json: &'a str) -> Self {
+    pub(super) fn new(json: &'a str) -> Self {
         Self { text: json.as_bytes(), at: 0 }
     }
 }

@@ -116,7 +116,7 @@ impl Validator {
     }
 
     /// As [`validate`](Self::validate), for a value that probably does not conform.
-    pub fn errors(&self, value: &Value) -> Vec<ValidationError> {
+    pub(super) fn errors(&self, value: &Value) -> Vec<ValidationError> {
         self.validation().errors_at(0, value)
     }
 

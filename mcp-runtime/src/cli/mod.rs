@@ -163,8 +163,7 @@ fn run_command(server: Server, command: Command) -> Result<()> {
         }
         Command::Action(action, caller) => {
             check_flags(&server)?;
-            let runtime = || Builder::new_current_thread();
-            block_on(runtime, print::run_action(server, &action, caller))
+            block_on(Builder::new_current_thread(), pin!(print::run_action(server, &action, caller)))
         }
     }
 }
@@ -182,12 +181,9 @@ fn check_flags(server: &Server) -> Result<()> {
 
 #[cfg(feature = "stdio")]
 fn serve_stdio(server: &Server) -> Result<()> {
-    let runtime = || {
-        let mut builder = Builder::new_multi_thread();
-        builder.worker_threads(worker_threads());
-        builder
-    };
-    block_on(runtime, server.serve_stdio())
+    let mut runtime = Builder::new_multi_thread();
+    runtime.worker_threads(worker_threads());
+    block_on(runtime, pin!(server.serve_stdio()))
 }
 
 /// A few threads are enough for the one client of stdio, whose short calls run on the reader's thread.
@@ -212,7 +208,7 @@ fn serve_http(_: &Server, _: &str) -> Result<()> {
 fn serve_http(server: &Server, address: &str) -> Result<()> {
     #[cfg(feature = "config")]
     server.check_settings()?;
-    block_on(Builder::new_multi_thread, async {
+    let serving = async {
         let listener = tokio::net::TcpListener::bind(address).await;
         let listener =
             listener.map_err(|e| Error::serve(format!("cannot listen on `{address}`")).caused_by(e))?;
@@ -220,17 +216,14 @@ fn serve_http(server: &Server, address: &str) -> Result<()> {
         server.check_before_serving(address)?;
         print::print_to_stderr(&format!("serving {} at http://{address}{}", server.name(), server.path()));
         server.clone().serve_http_on(listener).await
-    })
+    };
+    block_on(Builder::new_multi_thread(), pin!(serving))
 }
 
 /// Runs a future on the runtime that this is called in, or on a new one.
-fn block_on(
-    builder: impl FnOnce() -> Builder,
-    future: impl Future<Output = Result<()>> + Send,
-) -> Result<()> {
-    let future: Pin<&mut (dyn Future<Output = Result<()>> + Send)> = pin!(future);
+fn block_on(mut builder: Builder, future: Pin<&mut (dyn Future<Output = Result<()>> + Send)>) -> Result<()> {
     let Ok(current) = Handle::try_current() else {
-        let runtime = builder().enable_all().build()?;
+        let runtime = builder.enable_all().build()?;
         let output = runtime.block_on(future);
         // a thread of a `blocking` function that outlives its call must not delay the exit
         runtime.shutdown_background();

@@ -292,7 +292,7 @@ async fn describe(client: &MemoryClient, settings: Option<Value>) -> Result<Valu
     }
     let mut all = insert_lists(all, lists);
     // no list has them; the member is there without any, so that a reader knows that there are none
-    all.insert("scopes".into(), json!(client.connection.server.registry().scopes_of_tools()));
+    all.insert("scopes".into(), client.connection.server.registry().scopes_of_tools().into());
     if let Some(settings) = settings {
         all.insert("settings".into(), settings);
     }

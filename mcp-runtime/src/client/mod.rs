@@ -65,8 +65,7 @@ pub use self::{
     receive::{
         change_stream::ResourceSubscription,
         handlers::{
-            ChangeEvent, ElicitAnswer, FormRequest, LogMessage, ProgressUpdate, SampleAnswer, SampleRequest,
-            UrlRequest,
+            ChangeEvent, FormRequest, LogMessage, ProgressUpdate, SampleAnswer, SampleRequest, UrlRequest,
         },
     },
     requests::{

@@ -45,7 +45,7 @@ use crate::{
 ///         if self.chart.is_empty() {
 ///             return Err(ToolError::not_found());
 ///         }
-///         Ok(ResourceContents::blob(self.chart).mime("image/png").into())
+///         Ok(ResourceResult::new([ResourceContents::blob(self.chart).mime("image/png")]))
 ///     }
 /// }
 ///

@@ -39,7 +39,6 @@ pub(crate) mod resolver;
 pub(crate) mod secret_texts;
 pub(crate) mod server;
 pub(crate) mod single_flight;
-pub(crate) mod sort;
 pub(crate) mod spawn;
 pub(crate) mod store;
 pub(crate) mod sync;

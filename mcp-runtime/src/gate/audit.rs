@@ -28,7 +28,6 @@
 
 use std::{
     borrow::Cow,
-    fmt,
     net::IpAddr,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
@@ -38,6 +37,7 @@ use std::{
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::core::{
+    callback::Callback,
     connection::Principal,
     dispatch::{ObservedItem, Request},
     invoke::discard,
@@ -53,10 +53,10 @@ use crate::core::{
 const TARGET: &str = concat!(env!("CARGO_CRATE_NAME"), "::audit");
 
 /// The function that gets the lines.
-type Sink = Box<dyn Fn(&str) + Send + Sync>;
+type Sink = Callback<dyn Fn(&str) + Send + Sync>;
 
 /// The value of a field of a principal.
-type FieldValue = Box<dyn Fn(&Principal) -> Value + Send + Sync>;
+type FieldValue = Callback<dyn Fn(&Principal) -> Value + Send + Sync>;
 
 /// Bytes of a line, at most.
 const MAX_LINE: usize = 16 << 10;
@@ -132,6 +132,7 @@ const MEMBERS: [&str; 20] = [
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Debug, Default)]
 #[must_use]
 pub struct Audit {
     /// `None` for `tracing` events.
@@ -145,12 +146,12 @@ impl Audit {
     /// subscriber writes it, and its filters can leave it out: [the guide](crate::guide::security#the-audit-log) has a layer
     /// that keeps all of them.
     pub fn new() -> Self {
-        Self { sink: None, values: false, fields: Vec::new() }
+        Self::default()
     }
 
     /// Passes each line, without its line end, to a function. The call waits for it, so it must not block.
     pub fn to(sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self { sink: Some(Box::new(sink)), ..Self::new() }
+        Self { sink: Some(Callback(Arc::new(sink))), ..Self::new() }
     }
 
     /// Writes the values of arguments of items that exist, but for those that are declared `#[mcp(secret)]` or with
@@ -175,7 +176,7 @@ impl Audit {
         value: impl Fn(&Principal) -> Option<V> + Send + Sync + 'static,
     ) -> Self {
         let value = move |principal: &Principal| value(principal).map_or(Value::Null, Into::into);
-        self.fields.push((name.into(), Box::new(value)));
+        self.fields.push((name.into(), Callback(Arc::new(value))));
         self
     }
 
@@ -217,18 +218,6 @@ impl ServerBuilder {
         self.errors.extend(audit.check_fields().err().map(BuildError::new));
         self.observers.push(Arc::new(audit));
         self
-    }
-}
-
-impl Default for Audit {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl fmt::Debug for Audit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Audit").field("values", &self.values).finish_non_exhaustive()
     }
 }
 
@@ -493,7 +482,7 @@ fn ends_line(c: char) -> bool {
 
 /// JSON without such characters.
 fn escape_line_ends(json: String) -> String {
-    use fmt::Write as _;
+    use std::fmt::Write as _;
     if json.is_ascii() && !json.contains('\u{7f}') {
         return json;
     }

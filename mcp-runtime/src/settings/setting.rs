@@ -113,7 +113,7 @@ pub(super) fn settings_of(schema: &Value, prefix: &str, first: &[&str]) -> Vec<S
     };
     let mut ordered: Vec<(usize, Setting)> =
         found.into_iter().map(|setting| (rank(&setting), setting)).collect();
-    crate::core::sort::sort_by(&mut ordered, |(one, _), (other, _)| one.cmp(other));
+    crate::schema::sort_by(&mut ordered, |(one, _), (other, _)| one.cmp(other));
     ordered.into_iter().map(|(_, setting)| setting).collect()
 }
 

@@ -31,7 +31,8 @@ use mcp_external_tests::{
 };
 use mcp_runtime::{
     Revision,
-    client::{CallResult, ChangeEvent, Client, ElicitAnswer, Error},
+    client::{CallResult, ChangeEvent, Client, Error},
+    client_request::Answer,
 };
 use mcp_tests::{
     programs::{child, example::program},
@@ -419,7 +420,7 @@ async fn ours(at: SocketAddr, end: Instant) -> Report {
                     ChangeEvent::Ended => of_stream.count("subscription", "ended in an orderly way"),
                     _ => {}
                 })
-                .on_elicit(|_| async { ElicitAnswer::Accept(json!({ "value": true })) });
+                .on_elicit(|_| async { Answer::Accept(json!({ "value": true })) });
             match builder.connect(format!("http://{at}/mcp")).await {
                 Ok(client) => break client,
                 Err(error) => counter.count("client", &told(&error)),
@@ -678,7 +679,7 @@ async fn ours_over_http_sse(at: SocketAddr, end: Instant) -> Report {
         .http_sse()
         .request_timeout(ANSWER)
         .limits(|limits| limits.elicitation_rate("1000/1s").server_requests(1000))
-        .on_elicit(|_| async { ElicitAnswer::Accept(json!({ "value": true })) });
+        .on_elicit(|_| async { Answer::Accept(json!({ "value": true })) });
     let client = builder.connect(format!("http://{at}/sse")).await.expect("a connection");
     let session = Session { client, era: "http_sse", counter: counter.clone(), end };
     let running = [

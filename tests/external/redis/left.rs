@@ -1,15 +1,11 @@
 //! What servers leave in Redis, of all features: nothing is without an expiry, and after a day there is nothing but what says
 //! that it lasts longer.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 use mcp_external_tests::redis::RedisServer;
-use mcp_runtime::{
-    Principal, Server, ServerBuilder, ServerHandle, event,
-    prelude::*,
-    store::{Redis, Shared},
-};
-use mcp_tests::support::{EventStream, HttpRequest, HttpServer, HttpSse, server_key, within};
+use mcp_runtime::{Principal, Server, ServerBuilder, ServerHandle, event, prelude::*, store::Redis};
+use mcp_tests::support::{AnyStore, EventStream, HttpRequest, HttpServer, HttpSse, server_key, within};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -67,7 +63,7 @@ fn state() -> &'static str {
 }
 
 fn server(redis: &RedisServer) -> ServerBuilder {
-    let store: Arc<dyn Shared> = Arc::new(Redis::at(redis.url()));
+    let store: AnyStore = AnyStore::new(Redis::at(redis.url()));
     Server::builder("left", "1")
         .stores(|stores| stores.keys([server_key(6)]))
         .limits(|limits| limits.rate("10000/1h").events(|events| events.webhooks_on_loopback()))

@@ -26,7 +26,7 @@ use mcp_runtime::{
 };
 use mcp_tests::{
     programs::{child::Guard, workspace_dir},
-    support::{HttpRequest, HttpServer, PATIENCE, text_of, within},
+    support::{AnyStore, HttpRequest, HttpServer, PATIENCE, text_of, within},
 };
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::sleep;
@@ -36,7 +36,7 @@ use crate::shared::{TestStore, replicas::agreed};
 /// A store on a server.
 fn store(name: &'static str, server: &Arc<RedisServer>) -> TestStore {
     let url = server.url();
-    let open = move || -> Arc<dyn Shared> { Arc::new(Redis::at(&url)) };
+    let open = move || -> AnyStore { AnyStore::new(Redis::at(&url)) };
     let read = server.clone();
     let content = move || (read.everything(), read.keys());
     TestStore {

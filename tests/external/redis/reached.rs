@@ -1,13 +1,13 @@
 //! The ways to Redis besides TCP: TLS with a certificate of a private authority, and sentinels.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use mcp_external_tests::{redis::RedisServer, skip};
 use mcp_runtime::{
     store::{Redis, Shared, Table},
     testing::check_shared,
 };
-use mcp_tests::support::{HttpServer, TestFolder, text_of, within};
+use mcp_tests::support::{AnyStore, HttpServer, TestFolder, text_of, within};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tokio::time::sleep;
 
@@ -88,7 +88,7 @@ async fn sentinels_lead_to_the_primary_and_after_a_failover_to_the_next_one() {
     within(async {
         // nothing listens at the first address
         let url = format!("redis+sentinel://127.0.0.1:1,127.0.0.1:{}/main", sentinel.port());
-        let store: Arc<dyn Shared> = Arc::new(Redis::at(&url));
+        let store: AnyStore = AnyStore::new(Redis::at(&url));
         let at = HttpServer::start(server(&store)).await;
         let used = until_back(&at).await;
         assert!(!primary.keys().is_empty());

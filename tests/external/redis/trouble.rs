@@ -5,8 +5,8 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use mcp_runtime::store::{Redis, Shared};
-use mcp_tests::support::{HttpServer, PATIENCE, PrintedText, text_of, within};
+use mcp_runtime::store::Redis;
+use mcp_tests::support::{AnyStore, HttpServer, PATIENCE, PrintedText, text_of, within};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -22,7 +22,7 @@ use crate::shared::replicas::{agreed, call, server};
 async fn redis_may_end_hang_refuse_and_come_back() {
     let Some(redis) = redis("redis_may_end_hang_refuse_and_come_back") else { return };
     within(async {
-        let store: Arc<dyn Shared> = Arc::new(Redis::at(redis.url()));
+        let store: AnyStore = AnyStore::new(Redis::at(redis.url()));
         let at = HttpServer::start(server(&store)).await;
         let hi = call("echo", json!({ "arguments": { "message": "hi" } }));
         let refused_in_time = async || {
@@ -124,7 +124,7 @@ async fn a_half_open_connection_to_the_store_ends_each_request_in_its_error_and_
     let _subscribed = tracing::subscriber::set_default(subscriber);
     within(async {
         let (port, set, accepted) = swallowing_proxy(redis.port()).await;
-        let store: Arc<dyn Shared> = Arc::new(Redis::at(format!("redis://127.0.0.1:{port}")));
+        let store: AnyStore = AnyStore::new(Redis::at(format!("redis://127.0.0.1:{port}")));
         let at = HttpServer::start(server(&store)).await;
         let hi = call("echo", json!({ "arguments": { "message": "hi" } }));
         until_back(&at).await;
@@ -169,7 +169,7 @@ async fn a_wrong_password_is_an_error_when_serving_begins() {
     within(async {
         redis.command(&["CONFIG", "SET", "requirepass", "sesame"]);
         let starts = async |url: String| {
-            let store: Arc<dyn Shared> = Arc::new(Redis::at(url));
+            let store: AnyStore = AnyStore::new(Redis::at(url));
             let server = server(&store).build().expect("a server");
             server.serve(tokio::io::empty(), tokio::io::sink()).await.map_err(|error| error.to_string())
         };

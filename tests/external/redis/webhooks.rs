@@ -1,8 +1,8 @@
 //! Webhooks of replicas in processes of their own, which are killed.
 
-use std::{collections::HashSet, sync::Arc};
+use std::collections::HashSet;
 
-use mcp_tests::support::soon;
+use mcp_tests::support::{AnyStore, soon};
 
 use super::{Replica, redis, serve_as_replica};
 use crate::shared::webhooks::{Endpoint, add_at, request, server, subscription};
@@ -11,7 +11,7 @@ const PROCESS: &str = "redis::webhooks::a_replica_in_a_process";
 
 #[tokio::test]
 async fn a_replica_in_a_process() {
-    serve_as_replica(|redis| server(Arc::new(redis))).await;
+    serve_as_replica(|redis| server(AnyStore::new(redis))).await;
 }
 
 /// Those of some events that did not come at a path.

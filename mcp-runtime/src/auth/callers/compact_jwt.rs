@@ -32,7 +32,7 @@ pub enum SigningAlgorithm {
 
 impl SigningAlgorithm {
     /// Every algorithm that can be verified; all of them are asymmetric.
-    pub const ALL: &'static [Self] = &[
+    pub(super) const ALL: &'static [Self] = &[
         Self::ES256,
         Self::ES384,
         Self::EdDSA,
@@ -45,8 +45,7 @@ impl SigningAlgorithm {
     ];
 
     /// Its name in the header `alg`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::ES256 => "ES256",
             Self::ES384 => "ES384",

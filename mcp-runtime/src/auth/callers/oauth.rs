@@ -207,7 +207,7 @@ impl Oauth {
         self
     }
 
-    /// Sets the allowed signature algorithms; by default all of [`SigningAlgorithm::ALL`].
+    /// Sets the allowed signature algorithms; by default all of them.
     pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = SigningAlgorithm>) -> Self {
         self.algorithms = algorithms.into_iter().collect();
         self

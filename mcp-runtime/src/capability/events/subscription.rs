@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 
 #[cfg(feature = "events-webhook")]
 use hyper::body::Bytes;
-use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
@@ -14,13 +13,16 @@ use super::{
     error::{forbidden, unknown_event},
     ring::{EventRing, Occurrence, ReadPosition},
 };
-use crate::core::{
-    connection::{AccessError, principal_digest},
-    error::Failure,
-    invoke::ClientError,
-    jsonrpc::{Object, ProtocolError},
-    protocol::Revision,
-    server::{Entry as _, Server},
+use crate::{
+    core::{
+        connection::{AccessError, principal_digest},
+        error::Failure,
+        invoke::ClientError,
+        jsonrpc::{Object, ProtocolError},
+        protocol::Revision,
+        server::{Entry as _, Server},
+    },
+    schema::canonical,
 };
 
 /// Events that are looked at in one go, at most.
@@ -272,49 +274,12 @@ fn binding(server: &Server, name: &str, arguments: &str, subscriber: &EventSubsc
     bytes
 }
 
-/// JSON of equal arguments is equal: members are in order, and numbers have one form.
-pub(super) fn canonical(arguments: &str) -> String {
-    fn write_whole_numbers_as_integers(value: &mut Value) {
-        match value {
-            Value::Object(members) => members.values_mut().for_each(write_whole_numbers_as_integers),
-            Value::Array(items) => items.iter_mut().for_each(write_whole_numbers_as_integers),
-            Value::Number(number) => match number.as_f64() {
-                // `1.0` and `1e0` are `1`, as far as a double is exact
-                Some(double) if number.is_f64() && double.fract() == 0.0 && double.abs() < 9e15 => {
-                    #[expect(clippy::cast_possible_truncation, reason = "it is a whole number")]
-                    let integer = double as i64;
-                    *value = integer.into();
-                }
-                _ => {}
-            },
-            _ => {}
-        }
-    }
-    let Ok(mut value) = serde_json::from_str::<Value>(arguments) else { return arguments.to_owned() };
-    write_whole_numbers_as_integers(&mut value);
-    value.sort_all_objects();
-    value.to_string()
-}
-
-#[cfg(test)]
+#[cfg(all(test, feature = "events-webhook"))]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
-    #[test]
-    fn equal_arguments_have_one_canonical_form() {
-        let form = r#"{"a":[1,{"x":null,"y":1.5}],"b":"é"}"#;
-        for equal in [
-            r#"{"b":"é","a":[1,{"y":1.5,"x":null}]}"#,
-            r#" { "a" : [1.0, {"x":null,"y":15e-1}], "b" : "\u00e9" } "#,
-        ] {
-            assert_eq!(canonical(equal), form, "{equal}");
-        }
-        for other in [r#"{"a":["1",{"x":null,"y":1.5}],"b":"é"}"#, "{}"] {
-            assert_ne!(canonical(other), form);
-        }
-    }
-
-    #[cfg(feature = "events-webhook")]
     #[test]
     fn messages_of_what_was_emitted_share_its_data() {
         let occurrence = Arc::new(Occurrence::new("1".into(), r#"{"n":1}"#.into(), None));

@@ -18,9 +18,9 @@ use crate::{
             PageCache, RegisteredItem, Registry, RuntimeKey, Server, ServerBuilder, ServerHandle,
             comparable_uri, impl_additions, named_functions, write_entry,
         },
-        sort::sort_by,
         tool::Hints,
     },
+    schema::sort_by,
 };
 
 /// Another origin of what `resources/read` returns than registered items.

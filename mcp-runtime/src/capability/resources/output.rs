@@ -34,12 +34,6 @@ impl ResourceResult {
     meta_setter!("result");
 }
 
-impl From<ResourceContents> for ResourceResult {
-    fn from(contents: ResourceContents) -> Self {
-        Self { contents: vec![contents], meta: None }
-    }
-}
-
 /// Writes the `contents` of a read.
 pub(crate) fn write_resource_result(
     object: &mut Object<'_>,
@@ -65,7 +59,7 @@ impl TextOutput for ResourceResult {
     const MIME: Option<&'static str> = Some("text/plain");
 
     fn of_text(text: Cow<'static, str>) -> Self {
-        ResourceContents::text(text).into()
+        Self::new([ResourceContents::text(text)])
     }
 }
 
@@ -81,7 +75,7 @@ impl IntoOutput<ResourceResult> for Bytes {
     const MIME: Option<&'static str> = Some("application/octet-stream");
 
     fn into_output(self) -> Result<ResourceResult, ToolError> {
-        Ok(ResourceContents::blob(self.0).into())
+        Ok(ResourceResult::new([ResourceContents::blob(self.0)]))
     }
 }
 
@@ -104,7 +98,7 @@ impl<T: Serialize> IntoOutput<ResourceResult> for Json<T> {
 
     fn into_output(self) -> Result<ResourceResult, ToolError> {
         let json = serde_json::to_string(&self.0).map_err(ToolError::private)?;
-        Ok(ResourceContents::text(json).into())
+        Ok(ResourceResult::new([ResourceContents::text(json)]))
     }
 }
 

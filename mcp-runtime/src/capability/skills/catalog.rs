@@ -10,9 +10,9 @@ use crate::{
         item::BuildError,
         jsonrpc::{Object, write_array},
         protocol::normalize_uri,
-        sort::sort_by,
     },
     resource::percent_decode,
+    schema::sort_by,
 };
 
 /// Every skill of a server, in the order of their paths.

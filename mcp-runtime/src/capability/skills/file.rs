@@ -13,7 +13,7 @@ pub(super) fn contents(name: &str, bytes: Vec<u8>) -> (ResourceResult, &'static 
         Ok(text) => (known.unwrap_or("text/plain"), ResourceContents::text(text)),
         Err(bytes) => (known.unwrap_or("application/octet-stream"), ResourceContents::blob(bytes)),
     };
-    (contents.mime(mime).into(), mime)
+    (ResourceResult::new([contents.mime(mime)]), mime)
 }
 
 /// Text whose UTF-8 is exactly these bytes, so that the digest is valid for it too; else the bytes.

@@ -287,10 +287,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_task_of_another_version_stays_listed_for_a_process_that_can_read_it_and_the_log_says_so() {
-        let (memory, keys) = (Arc::new(Memory::default()), KeyRing::new(vec![Key::new(test_key(1))]));
-        let other = SealedStore::shared(memory.clone(), &keys, "test");
+        let (memory, keys) = (Memory::default(), KeyRing::new(vec![Key::new(test_key(1))]));
+        let other = SealedStore::shared(Arc::new(memory.clone()), &keys, "test");
         other.become_other_version();
-        let this = SealedStore::shared(memory, &keys, "test");
+        let this = SealedStore::shared(Arc::new(memory), &keys, "test");
         let tasks = Tasks::new(super::super::TaskOptions::new(), &this, Hub::default());
         let table = Table::new("tasks", 10_000, 64 << 20, 50);
         let (known, unknown, gone) = ("known".into(), "unknown".into(), "gone".into());

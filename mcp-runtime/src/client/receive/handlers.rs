@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     core::{
-        client_request::Root,
+        client_request::{Answer, Root},
         jsonrpc::ProtocolError,
         protocol::{LogLevel, Revision, TASKS_EXTENSION},
         visible_text::in_one_line,
@@ -82,52 +82,33 @@ pub struct UrlRequest {
     pub id: Option<String>,
 }
 
-/// How the user answers.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ElicitAnswer {
-    /// The form's values, or an empty object for a URL; members that have a default in the schema may be left out. Values
-    /// that the schema does not allow are not sent: the call fails with [`Error::Handler`](crate::client::Error::Handler).
-    Accept(Value),
-    /// The user refuses.
-    Decline,
-    /// The user closed the form without a decision.
-    Cancel,
+/// The wire's result of a URL.
+fn url_result<T>(answer: &Answer<T>) -> Value {
+    json!({ "action": answer.action() })
 }
 
-impl ElicitAnswer {
-    /// The wire's result of a URL.
-    pub(in crate::client) fn into_url_result(self) -> Value {
-        match self {
-            Self::Accept(_) => json!({ "action": "accept" }),
-            Self::Decline => json!({ "action": "decline" }),
-            Self::Cancel => json!({ "action": "cancel" }),
-        }
+/// The wire's result of a form; defaults of the schema are filled in.
+///
+/// # Errors
+/// The values are not what the form asks for: the server would refuse them, or believe them.
+fn form_result(answer: Answer<Value>, schema: &Value) -> Result<Value, String> {
+    let Answer::Accept(mut content) = answer else { return Ok(url_result(&answer)) };
+    if content.is_null() {
+        content = json!({});
     }
-
-    /// The wire's result of a form; defaults of the schema are filled in.
-    ///
-    /// # Errors
-    /// The values are not what the form asks for: the server would refuse them, or believe them.
-    pub(in crate::client) fn into_form_result(self, schema: &Value) -> Result<Value, String> {
-        let Self::Accept(mut content) = self else { return Ok(self.into_url_result()) };
-        if content.is_null() {
-            content = json!({});
-        }
-        let Some(members) = content.as_object_mut() else {
-            return Err("the answer to a form is not an object".to_owned());
-        };
-        fill_defaults(members, schema);
-        let (validator, passed_over) = Validator::compile_foreign(schema);
-        if let Some(first) = passed_over.first() {
-            let first = in_one_line(&first.to_string()).to_string();
-            tracing::debug!(first, "a part of the form's schema is not enforced");
-        }
-        if let Some(problem) = validator.and_then(|validator| validator.validate(&content).into_iter().next())
-        {
-            return Err(format!("the answer does not match the form: {problem}"));
-        }
-        Ok(json!({ "action": "accept", "content": content }))
+    let Some(members) = content.as_object_mut() else {
+        return Err("the answer to a form is not an object".to_owned());
+    };
+    fill_defaults(members, schema);
+    let (validator, passed_over) = Validator::compile_foreign(schema);
+    if let Some(first) = passed_over.first() {
+        let first = in_one_line(&first.to_string()).to_string();
+        tracing::debug!(first, "a part of the form's schema is not enforced");
     }
+    if let Some(problem) = validator.and_then(|validator| validator.validate(&content).into_iter().next()) {
+        return Err(format!("the answer does not match the form: {problem}"));
+    }
+    Ok(json!({ "action": "accept", "content": content }))
 }
 
 fn fill_defaults(content: &mut Map<String, Value>, schema: &Value) {
@@ -227,8 +208,8 @@ pub enum ChangeEvent {
 /// Every function that a client has.
 #[derive(Clone, Default)]
 pub(in crate::client) struct Handlers {
-    pub(in crate::client) elicit: Option<AsyncHandler<FormRequest, ElicitAnswer>>,
-    pub(in crate::client) elicit_url: Option<AsyncHandler<UrlRequest, ElicitAnswer>>,
+    pub(in crate::client) elicit: Option<AsyncHandler<FormRequest, Answer<Value>>>,
+    pub(in crate::client) elicit_url: Option<AsyncHandler<UrlRequest, Answer<Value>>>,
     pub(in crate::client) sample: Option<AsyncHandler<SampleRequest, Result<SampleAnswer, String>>>,
     pub(in crate::client) sample_tools: bool,
     pub(in crate::client) roots: Option<AsyncHandler<(), Vec<Root>>>,
@@ -294,7 +275,7 @@ impl Handlers {
                     url: text("url").unwrap_or_default(),
                     id: text("elicitationId"),
                 };
-                Some(Ok(handler(request).await.into_url_result()))
+                Some(Ok(url_result(&handler(request).await)))
             }
             "elicitation/create" => {
                 let mode = params.get("mode").filter(|mode| !mode.is_null());
@@ -306,7 +287,7 @@ impl Handlers {
                 let schema = schema.cloned().unwrap_or_else(|| json!({}));
                 let request =
                     FormRequest { message: text("message").unwrap_or_default(), schema: schema.clone() };
-                Some(handler(request).await.into_form_result(&schema).map_err(failed))
+                Some(form_result(handler(request).await, &schema).map_err(failed))
             }
             "sampling/createMessage" => {
                 let handler = self.sample.as_ref()?;

@@ -636,7 +636,7 @@ fn error_text(id: &str, error: &ProtocolError) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::ElicitAnswer;
+    use crate::core::client_request::Answer;
 
     /// Counts what is sent.
     #[derive(Default)]
@@ -653,7 +653,7 @@ mod tests {
     }
 
     fn inbox() -> Arc<Inbox> {
-        let handler = super::super::handlers::async_handler(|_| std::future::pending::<ElicitAnswer>());
+        let handler = super::super::handlers::async_handler(|_| std::future::pending::<Answer<Value>>());
         let handlers = Handlers { elicit_url: Some(handler), ..Handlers::default() };
         Arc::new(Inbox::new(handlers, &ClientLimits::new(), Weak::new()))
     }

@@ -17,9 +17,12 @@ use crate::{
         connect::shared_client::{CallOptions, SharedClient},
         exchange::{InputRounds, RequestParams, RoundOutcome},
         large_text::run_by_size,
-        receive::handlers::{ElicitAnswer, UrlRequest},
+        receive::handlers::UrlRequest,
     },
-    core::protocol::{INVALID_PARAMS, Method, URL_ELICITATION_REQUIRED},
+    core::{
+        client_request::Answer,
+        protocol::{INVALID_PARAMS, Method, URL_ELICITATION_REQUIRED},
+    },
 };
 
 /// The protocol's methods whose results may be requests for input.
@@ -166,7 +169,7 @@ impl SharedClient {
                 id: id.clone(),
             };
             self.inbox.admit("elicitation/create")?;
-            if !matches!(handler(request).await, ElicitAnswer::Accept(_)) {
+            if !matches!(handler(request).await, Answer::Accept(_)) {
                 return Err(error);
             }
             if let Some(id) = id {

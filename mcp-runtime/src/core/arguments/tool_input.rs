@@ -3,17 +3,17 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, HashSet},
+    collections::{HashMap, HashSet},
 };
 
-use serde_json::{Value, value::RawValue};
+use serde_json::{Map, Value, value::RawValue};
 
 use super::report::{Report, unreadable_message};
 use crate::{
-    core::{error::Failure, sort::sort_by, tool::InputSchema},
+    core::{error::Failure, tool::InputSchema},
     schema::{
         Attempts, ValidationError, Validator, consists_of_more_values, count_values, duplicate_keys,
-        has_duplicate_keys, member_path, rewrite,
+        has_duplicate_keys, member_path, rewrite, sort_by,
     },
 };
 
@@ -121,8 +121,10 @@ impl ToolInput {
     /// The errors of a value of one argument, by the schema.
     pub(crate) fn value_errors(&self, name: &str, value: &Value) -> Vec<String> {
         let path = member_path(name);
-        let sample = Value::Object([(name.to_owned(), value.clone())].into_iter().collect());
-        let errors = self.validator.as_ref().map(|validator| validator.validate(&sample)).unwrap_or_default();
+        let mut sample = Map::new();
+        sample.insert(name.to_owned(), value.clone());
+        let errors =
+            self.validator.as_ref().map(|validator| validator.validate(&sample.into())).unwrap_or_default();
         let of_value =
             errors.into_iter().filter(|error| error.path.starts_with(&path) && *value != Value::Null);
         of_value.map(|error| error.to_string()).collect()
@@ -187,7 +189,7 @@ impl ToolInput {
                 members.extend(repaired);
             }
             let duplicates = if has_duplicates { duplicate_keys(text) } else { Vec::new() };
-            let violations = validator.errors(&arguments);
+            let violations = validator.validate(&arguments);
             if !duplicates.is_empty() || !violations.is_empty() {
                 let errors: Vec<String> =
                     duplicates.iter().chain(&violations).map(ToString::to_string).collect();
@@ -213,12 +215,12 @@ impl ToolInput {
         if self.repairs_all(text) {
             return self.repair_all(Cow::Borrowed(text), strict);
         }
-        let members: BTreeMap<String, &RawValue> = serde_json::from_str(text)?;
+        let members: HashMap<String, &RawValue> = serde_json::from_str(text)?;
         let mut members: Vec<(usize, &str, &str)> = members
             .iter()
             .map(|(name, json)| (count_values(json.get()), name.as_str(), json.get()))
             .collect();
-        sort_by(&mut members, |(one, ..), (other, ..)| one.cmp(other));
+        sort_by(&mut members, |(one, first, _), (other, second, _)| (one, first).cmp(&(other, second)));
         let mut sum = 0;
         let exceeds = |(count, ..): &(usize, &str, &str)| {
             sum += count;

@@ -14,16 +14,18 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::timeout;
 
 use super::request_state::ReturnedResponse;
-use crate::core::{
-    connection::PendingResponse,
-    context::{
-        ClientFeature, ClientRequestError, ClientRequestState, ClientRequests, Context, Delivery,
-        InputRequest, InputResponse, PendingRequest, RawJson, RequestState, TaskHandle,
+use crate::{
+    core::{
+        connection::PendingResponse,
+        context::{
+            ClientFeature, ClientRequestError, ClientRequestState, ClientRequests, Context, Delivery,
+            InputRequest, InputResponse, PendingRequest, RawJson, RequestState, TaskHandle,
+        },
+        dispatch::await_input,
+        jsonrpc::{Object, notification, null_is_absent},
+        protocol::Revision,
     },
-    dispatch::await_input,
-    jsonrpc::{Object, notification, null_is_absent},
-    protocol::Revision,
-    sort::sort_by,
+    schema::sort_by,
 };
 
 /// Times that a malformed response is requested again.

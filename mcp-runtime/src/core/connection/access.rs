@@ -10,7 +10,10 @@ use std::{
 };
 
 use super::Principal;
-use crate::core::{callback::Callback, protocol::ItemList, sort::sort_by};
+use crate::{
+    core::{callback::Callback, protocol::ItemList},
+    schema::sort_by,
+};
 
 /// The kind of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

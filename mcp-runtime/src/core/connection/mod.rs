@@ -255,7 +255,11 @@ fn parse_levels(json: &str, levels: usize) -> Value {
     let members = serde_json::from_str::<HashMap<String, &RawValue>>(json).ok().filter(|_| levels > 0);
     match members {
         Some(members) => {
-            members.into_iter().map(|(key, raw)| (key, parse_levels(raw.get(), levels - 1))).collect()
+            let mut read = serde_json::Map::new();
+            for (key, raw) in members {
+                read.insert(key, parse_levels(raw.get(), levels - 1));
+            }
+            Value::Object(read)
         }
         None if json.starts_with('[') => Value::Array(Vec::new()),
         None => Value::Object(serde_json::Map::new()),

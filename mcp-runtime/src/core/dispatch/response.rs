@@ -14,20 +14,22 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::observation::Observation;
-use crate::core::{
-    admission::RateReached,
-    arguments::BoxFuture,
-    blocking::{CallPermit, Permits, WithPermits},
-    context::{Context, PendingRequest},
-    invoke::report_lost_reply,
-    jsonrpc::{Object, ProtocolError, write_error_response},
-    maybe_ready::MaybeReady,
-    protocol::{META_SERVER_INFO, METHOD_NOT_FOUND, Revision, is_bad_request},
-    reason::Reason,
-    server::{EncodedPage, Identity, Server},
-    sort::sort_by,
-    tool::{ToolResult, write_tool_result},
-    unix_time::millis,
+use crate::{
+    core::{
+        admission::RateReached,
+        arguments::BoxFuture,
+        blocking::{CallPermit, Permits, WithPermits},
+        context::{Context, PendingRequest},
+        invoke::report_lost_reply,
+        jsonrpc::{Object, ProtocolError, write_error_response},
+        maybe_ready::MaybeReady,
+        protocol::{META_SERVER_INFO, METHOD_NOT_FOUND, Revision, is_bad_request},
+        reason::Reason,
+        server::{EncodedPage, Identity, Server},
+        tool::{ToolResult, write_tool_result},
+        unix_time::millis,
+    },
+    schema::sort_by,
 };
 
 /// How a request is answered: at once, or with a future.

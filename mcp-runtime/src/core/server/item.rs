@@ -7,16 +7,18 @@ use std::{
 };
 
 use super::{Assembly, Open, ServerBuilder, transform::Transform};
-use crate::core::{
-    arguments::Inject,
-    config::Options,
-    connection::ItemKind,
-    extensions::Extensions,
-    gates::Gates,
-    item::{BuildError, ItemDescriptor, ItemLayer, ItemSpec},
-    protocol::{normalize_uri, uri_with_prefix},
-    sort::sort_by,
-    store::CallerRate,
+use crate::{
+    core::{
+        arguments::Inject,
+        config::Options,
+        connection::ItemKind,
+        extensions::Extensions,
+        gates::Gates,
+        item::{BuildError, ItemDescriptor, ItemLayer, ItemSpec},
+        protocol::{normalize_uri, uri_with_prefix},
+        store::CallerRate,
+    },
+    schema::sort_by,
 };
 
 /// A registered item, with the state of its builder once that is complete.

@@ -4,15 +4,17 @@
 use std::{any::Any, borrow::Cow, sync::Arc};
 
 use super::{Assembly, Registry, Server};
-use crate::core::{
-    arguments::{BoxFuture, CompletionSource},
-    changes::Filter,
-    connection::{Access, ItemKind, Principal},
-    dispatch::{CapabilityStream, ObservedItem, Reply, Request, Response},
-    extensions::Extensions,
-    jsonrpc::Object,
-    protocol::Revision,
-    sort::sort_by,
+use crate::{
+    core::{
+        arguments::{BoxFuture, CompletionSource},
+        changes::Filter,
+        connection::{Access, ItemKind, Principal},
+        dispatch::{CapabilityStream, ObservedItem, Reply, Request, Response},
+        extensions::Extensions,
+        jsonrpc::Object,
+        protocol::Revision,
+    },
+    schema::sort_by,
 };
 
 /// A part of the protocol that a server has only if something of it is named.

@@ -1,5 +1,7 @@
 //! A snapshot of the items of a server: its tools by name, and its capabilities.
 
+use serde_json::{Map, Value};
+
 use super::{Capabilities, Entries};
 use crate::core::tool::ToolEntry;
 
@@ -20,9 +22,12 @@ impl Registry {
     }
 
     /// The scopes of tools that have some, by the tools' names.
-    pub(crate) fn scopes_of_tools(&self) -> std::collections::BTreeMap<String, Vec<String>> {
-        let scoped = self.tools.iter().filter(|tool| !tool.spec.item.scopes.is_empty());
-        scoped.map(|tool| (tool.spec.item.name.to_string(), tool.spec.item.scopes.to_vec())).collect()
+    pub(crate) fn scopes_of_tools(&self) -> Map<String, Value> {
+        let mut scopes = Map::new();
+        for tool in self.tools.iter().filter(|tool| !tool.spec.item.scopes.is_empty()) {
+            scopes.insert(tool.spec.item.name.to_string(), tool.spec.item.scopes.to_vec().into());
+        }
+        scopes
     }
 
     /// The items with `scopes`, for an error message.

@@ -7,7 +7,10 @@ use std::{
 };
 
 use super::item::AnnotatedItem;
-use crate::core::{extensions::Extensions, item::Location, sort::sort_by};
+use crate::{
+    core::{extensions::Extensions, item::Location},
+    schema::sort_by,
+};
 
 /// Types that `#[mcp_service]` may be on.
 #[diagnostic::on_unimplemented(

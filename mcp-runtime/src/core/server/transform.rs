@@ -21,10 +21,9 @@ use crate::{
         connection::ItemKind,
         content::Icon,
         item::{BuildError, ItemSpec},
-        sort::sort_by,
         tool::Hints,
     },
-    schema::nearest,
+    schema::{nearest, sort_by},
 };
 
 /// Changes each item of a service, a mount or a server.

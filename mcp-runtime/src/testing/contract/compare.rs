@@ -73,7 +73,7 @@ pub(super) fn compare(older: &Contract, newer: &Contract) -> ContractChanges {
         compare_settings(older, newer, &mut found);
     }
     // the order within a class is that of the file
-    crate::core::sort::sort_by(&mut found, |one, other| other.class.cmp(&one.class));
+    crate::schema::sort_by(&mut found, |one, other| other.class.cmp(&one.class));
     ContractChanges { changes: found }
 }
 

@@ -88,11 +88,11 @@ impl Contract {
     }
 
     /// Adds what only the program knows: its settings, and the scopes of tools.
-    fn add_own(&mut self, settings: Option<&Value>, scopes: &BTreeMap<String, Vec<String>>) {
+    fn add_own(&mut self, settings: Option<&Value>, scopes: &Map<String, Value>) {
         self.0.insert("source".into(), "program".into());
         for (name, scopes) in scopes {
             if let Some(Value::Object(tool)) = self.0.get_mut("tools").and_then(|tools| tools.get_mut(name)) {
-                tool.insert("scopes".into(), json!(scopes));
+                tool.insert("scopes".into(), scopes.clone());
             }
         }
         let Some(settings) = settings else { return };

@@ -261,9 +261,8 @@ the contract has breaking changes: a major version";
 fn settings_and_scopes_count_only_if_both_contracts_know_them() {
     let own = |required: &[&str], properties: &Value, scopes: &[&str]| {
         let mut contract = Contract::of_lists(&described());
-        let scopes = scopes.iter().map(|scope| (*scope).to_owned()).collect();
         let settings = json!({ "required": required, "properties": properties });
-        contract.add_own(Some(&settings), &BTreeMap::from([("search".to_owned(), scopes)]));
+        contract.add_own(Some(&settings), &[("search".to_owned(), json!(scopes))].into_iter().collect());
         contract
     };
     let timeout = json!({ "type": "integer", "maximum": 60, "x-env": "SHOP_TIMEOUT" });

@@ -8,7 +8,8 @@ use std::{
 };
 
 use mcp_runtime::{
-    client::{Client, ClientBuilder, ElicitAnswer, SampleAnswer},
+    client::{Client, ClientBuilder, SampleAnswer},
+    client_request::Answer,
     testing::Contract,
 };
 use serde_json::{Value, json};
@@ -292,12 +293,12 @@ struct Waiting {
 }
 
 impl Questions {
-    async fn elicit(&self, question: Value) -> ElicitAnswer {
+    async fn elicit(&self, question: Value) -> Answer<Value> {
         let answer = self.ask(question).await.unwrap_or_default();
         match answer["action"].as_str() {
-            Some("accept") => ElicitAnswer::Accept(answer["content"].clone()),
-            Some("decline") => ElicitAnswer::Decline,
-            _ => ElicitAnswer::Cancel,
+            Some("accept") => Answer::Accept(answer["content"].clone()),
+            Some("decline") => Answer::Decline,
+            _ => Answer::Cancel,
         }
     }
 

@@ -23,7 +23,7 @@ use crate::{
         call::{EventCall, EventRequest},
         error::{callback_endpoint, needs_caller, resource_exhausted, unknown_subscription},
         poll::integer,
-        subscription::{EventSubscription, canonical},
+        subscription::EventSubscription,
     },
     core::{
         admission::Owner,
@@ -35,6 +35,7 @@ use crate::{
         server::{Entry as _, Registry, Server},
         store::{Condition, Found, StoreError, Updated},
     },
+    schema::canonical,
 };
 
 /// The longest URL of an endpoint.

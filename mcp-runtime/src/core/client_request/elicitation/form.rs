@@ -17,9 +17,8 @@ use crate::{
         context::{ClientFeature, ClientRequestError, Context, PendingRequest},
         jsonrpc::{Object, write_array, write_string},
         protocol::Revision,
-        sort::sort_by,
     },
-    schema::{Direction, Validator, cap_patterns, generator, minimize},
+    schema::{Direction, Validator, cap_patterns, generator, minimize, sort_by},
 };
 
 /// Types that a form can request.

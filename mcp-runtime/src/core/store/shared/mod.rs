@@ -101,58 +101,6 @@ pub trait Shared: Send + Sync {
     fn subscribe<'a>(&'a self, topic: &'a str) -> Stored<'a, Subscription>;
 }
 
-impl<S: Shared + ?Sized> Shared for Arc<S> {
-    fn check(&self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        (**self).check()
-    }
-
-    fn is_connected(&self) -> Option<bool> {
-        (**self).is_connected()
-    }
-
-    fn open(&self) -> Stored<'_, ()> {
-        (**self).open()
-    }
-
-    fn get<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, Option<Value>> {
-        (**self).get(table, key)
-    }
-
-    fn put<'a>(&'a self, table: &'a Table, key: &'a str, write: Write<'a>) -> Stored<'a, Written> {
-        (**self).put(table, key, write)
-    }
-
-    fn remove<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, ()> {
-        (**self).remove(table, key)
-    }
-
-    fn take<'a>(&'a self, table: &'a Table, key: &'a str, take: Take<'a>) -> Stored<'a, Taken> {
-        (**self).take(table, key, take)
-    }
-
-    fn append<'a>(&'a self, table: &'a Table, log: &'a str, append: Append<'a>) -> Stored<'a, Appended> {
-        (**self).append(table, log, append)
-    }
-
-    fn read_after<'a>(
-        &'a self,
-        table: &'a Table,
-        log: &'a str,
-        position: u64,
-        limit: usize,
-    ) -> Stored<'a, Option<LogPage>> {
-        (**self).read_after(table, log, position, limit)
-    }
-
-    fn publish<'a>(&'a self, topic: &'a str, message: &'a [u8]) -> Stored<'a, ()> {
-        (**self).publish(topic, message)
-    }
-
-    fn subscribe<'a>(&'a self, topic: &'a str) -> Stored<'a, Subscription> {
-        (**self).subscribe(topic)
-    }
-}
-
 /// The amount to take from a rate.
 #[derive(Debug, Clone, Copy)]
 pub struct Take<'a> {

@@ -736,8 +736,8 @@ mod tests {
     async fn a_replica_whose_clock_is_behind_says_so() {
         let keys = KeyRing::new(vec![Key::new(test_key(1))]);
         for (seconds, warns) in [(0, false), (10, false), (24 * 60 * 60, true)] {
-            let memory = Arc::new(Memory::default());
-            let this = Sealing::new(memory.clone(), &keys, "test");
+            let memory = Memory::default();
+            let this = Sealing::new(Arc::new(memory.clone()), &keys, "test");
             let (table, key) = this.names(&Table::new("keys", 1, 1024, 100), "probe");
             let times = ProbeTimes {
                 since: unix_millis(SystemTime::now()),

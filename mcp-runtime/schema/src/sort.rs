@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 
 /// Sorts stably. A list that is sorted already, as most are, costs one comparison for each element and no memory.
-pub(crate) fn sort_by<T>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
+pub fn sort_by<T>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
     if items.is_sorted_by(|one, next| compare(one, next).is_le()) {
         return;
     }

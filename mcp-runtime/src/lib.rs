@@ -19,7 +19,6 @@ mod core;
 #[doc(hidden)]
 #[path = "tests/fuzzing/mod.rs"]
 pub mod fuzzing;
-mod gate;
 #[cfg(all(doc, not(doctest)))]
 pub mod guide;
 /// The `install` command, which adds the server to the user's MCP clients.
@@ -27,6 +26,7 @@ pub mod guide;
 pub mod install;
 #[cfg(not(feature = "_all"))]
 mod missing_features;
+mod observers;
 pub mod prelude;
 #[cfg(feature = "redis")]
 mod redis;
@@ -157,15 +157,15 @@ pub use capability::events as event;
 #[cfg(feature = "skills")]
 pub use capability::skills as skill;
 pub use capability::{prompts as prompt, resources as resource};
-#[cfg(feature = "audit")]
-pub use gate::audit;
-pub use gate::layer;
+pub use core::layer;
 #[cfg(all(feature = "macros", feature = "config"))]
 pub use mcp_runtime_macros::mcp_config;
 #[cfg(feature = "macros")]
 pub use mcp_runtime_macros::{
     main, mcp_error, mcp_event, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type,
 };
+#[cfg(feature = "audit")]
+pub use observers::audit;
 
 /// The JSON library that this crate is built on, for values and `json!` in tests and run-time schemas.
 pub use serde_json;

@@ -685,8 +685,8 @@ fn modules_of_the_macros_import_only_modules_above_them_in_the_architecture_page
 
 /// The folders of `mcp-runtime` around its core, and which of each other they import. All import `core`.
 const AROUND_THE_CORE: [(&str, &[&str]); 10] = [
-    ("capability", &["gate"]),
-    ("gate", &["capability"]),
+    ("capability", &["observers"]),
+    ("observers", &[]),
     ("transport", &["auth"]),
     ("auth", &[]),
     ("client", &["capability", "transport"]),
@@ -698,15 +698,14 @@ const AROUND_THE_CORE: [(&str, &[&str]); 10] = [
 ];
 
 /// What modules of the core import from around it nevertheless: each needs a reason.
-const IMPORTS_OF_THE_CORE: [(&str, &str, &str); 8] = [
+const IMPORTS_OF_THE_CORE: [(&str, &str, &str); 7] = [
     ("server", "capability", "a tool with `task` opens the tasks of its server"),
-    ("server", "gate", "the builder's methods `layers`, `audit` and those of metrics"),
     ("server", "settings", "the builder's method `config`"),
     ("server", "auth", "the builder's method `auth`"),
     ("config", "auth", "the options of HTTP hold what authenticates"),
-    ("dispatch", "gate", "a call goes through the layers of its item; the trace of a span in OpenTelemetry"),
-    ("item", "gate", "an item holds its layers"),
+    ("dispatch", "observers", "the trace of a span in OpenTelemetry"),
     ("item_output", "capability", "what resources and prompts return"),
+    ("layer", "capability", "the output of a call, by the kind of its item"),
 ];
 
 /// What capabilities import of each other.
@@ -739,7 +738,7 @@ fn the_core_imports_nothing_from_around_it_and_nothing_imports_the_command_line(
         }
         for imported in imported_modules(&code) {
             let imported = match &*imported {
-                "audit" | "layer" => "gate",
+                "audit" => "observers",
                 public if capability_of(public).is_some() => "capability",
                 other => other,
             };
@@ -842,7 +841,7 @@ fn module_folder(path: &str) -> String {
     let mut parts = path.split('/');
     let first = parts.next().unwrap_or_default();
     match (first, parts.next(), parts.next()) {
-        ("capability" | "core" | "gate", Some(module), Some(_)) => format!("{first}/{module}"),
+        ("capability" | "core" | "observers", Some(module), Some(_)) => format!("{first}/{module}"),
         (_, Some(_), _) => first.to_owned(),
         _ => String::new(),
     }

@@ -14,21 +14,19 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use crate::{
-    core::{
-        admission::Rate,
-        arguments::{AnyArg, BoundRule, BoxFuture, Call, HandlerResult, Inject, ItemRules, TextLimit},
-        blocking::run_blocking,
-        callback::Callback,
-        content::{ContentWriter, Icon},
-        context::ClientFeature,
-        error::{Failure, ToolError},
-        gates::Gates,
-        item_output::ItemOutput,
-        jsonrpc::Object,
-        protocol::Revision,
-    },
-    gate::layer::DynLayer,
+use crate::core::{
+    admission::Rate,
+    arguments::{AnyArg, BoundRule, BoxFuture, Call, HandlerResult, Inject, ItemRules, TextLimit},
+    blocking::run_blocking,
+    callback::Callback,
+    content::{ContentWriter, Icon},
+    context::ClientFeature,
+    error::{Failure, ToolError},
+    gates::Gates,
+    item_output::ItemOutput,
+    jsonrpc::Object,
+    layer::DynLayer,
+    protocol::Revision,
 };
 
 /// Tells the types of an annotated function's arguments and result: `S` is `fn(A, B) -> R`, without what is injected.
@@ -458,8 +456,8 @@ macro_rules! impl_item_setters {
             }
 
             /// Puts a [layer](crate::layer) around each call, inside the layers of the server. The first is outermost.
-            pub fn layer(mut self, layer: impl $crate::gate::layer::Layer) -> Self {
-                $crate::gate::layer::push_layer(self.item_mut(), layer);
+            pub fn layer(mut self, layer: impl $crate::core::layer::Layer) -> Self {
+                $crate::core::layer::push_layer(self.item_mut(), layer);
                 self
             }
         }

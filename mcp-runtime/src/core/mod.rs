@@ -25,6 +25,7 @@ pub(crate) mod item_output;
 #[cfg(any(feature = "client", feature = "install"))]
 pub(crate) mod jsonc;
 pub(crate) mod jsonrpc;
+pub mod layer;
 pub(crate) mod log_limit;
 pub(crate) mod maybe_ready;
 pub(crate) mod observer;

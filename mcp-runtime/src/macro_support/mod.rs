@@ -23,7 +23,7 @@ pub use schemars;
 pub use serde;
 
 pub use self::{capability::*, core::*, features::*, schema::*};
-pub use crate::gate::layer::item_layer as layer;
+pub use crate::core::layer::item_layer as layer;
 
 #[cfg(feature = "config")]
 pub use self::settings::*;

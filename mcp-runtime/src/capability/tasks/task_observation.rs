@@ -79,7 +79,7 @@ fn make_task_span(tool: &str, task: &str, traceparent: Option<&str>) -> Span {
         "trace_id" = traceparent.and_then(|trace| trace.split('-').nth(1)),
     );
     #[cfg(feature = "otel")]
-    crate::gate::otel::set_parent(&span, &request);
+    crate::observers::otel::set_parent(&span, &request);
     span.follows_from(request.id());
     span
 }

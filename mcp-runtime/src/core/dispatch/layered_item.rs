@@ -14,20 +14,18 @@ use super::{
     item_call::{ItemCall, SuspendedCall, make_context, stage},
     response::{Response, ResultBody},
 };
-use crate::{
-    core::{
-        arguments::{BoxFuture, MaybeFuture},
-        client_request::CallBinding,
-        context::Context,
-        error::{Failure, ToolError},
-        invoke::{self, Ended, with_timeout},
-        item_output::{ItemOutput, PendingInput, wrong_kind},
-        maybe_ready::MaybeReady,
-        protocol::Revision,
-        server::{Server, WeakServer},
-        sync::Mutex,
-    },
-    gate::layer::{CallOutput, ItemKind, LayeredCall, LayeredCallParts, Next, Outcome},
+use crate::core::{
+    arguments::{BoxFuture, MaybeFuture},
+    client_request::CallBinding,
+    context::Context,
+    error::{Failure, ToolError},
+    invoke::{self, Ended, with_timeout},
+    item_output::{ItemOutput, PendingInput, wrong_kind},
+    layer::{CallOutput, ItemKind, LayeredCall, LayeredCallParts, Next, Outcome},
+    maybe_ready::MaybeReady,
+    protocol::Revision,
+    server::{Server, WeakServer},
+    sync::Mutex,
 };
 
 /// Calls an item that has layers.

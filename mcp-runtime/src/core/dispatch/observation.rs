@@ -229,7 +229,7 @@ impl Observation {
         #[cfg(feature = "otel")]
         if let Some(traceparent) = traceparent {
             let state = request.params.meta.other("tracestate").and_then(decode_string);
-            crate::gate::otel::set_remote_parent(&span, traceparent, state.as_deref());
+            crate::observers::otel::set_remote_parent(&span, traceparent, state.as_deref());
         }
         span
     }
@@ -326,7 +326,7 @@ impl Drop for Observation {
 /// The trace that a span is part of: as it is exported, or else as the client has named it.
 pub(crate) fn trace_of(span: &Span, traceparent: Option<&str>) -> Option<String> {
     #[cfg(feature = "otel")]
-    let exported = crate::gate::otel::trace_id(span);
+    let exported = crate::observers::otel::trace_id(span);
     #[cfg(not(feature = "otel"))]
     let exported = {
         let _not_exported = span;

@@ -24,29 +24,27 @@ use super::{
 use crate::auth::{Authentication, set_up_authentication};
 #[cfg(feature = "http")]
 use crate::core::config::HttpOptions;
+use crate::core::{
+    admission::CallerConcurrency,
+    arguments::StateValue,
+    bound::Configure,
+    changes::Hub,
+    config::{Limits, ListOptions, Options, ServerInfo, StdioOptions, Stores, TelemetryOptions},
+    connection::ItemKind,
+    context::Settings,
+    crypto::{KeyRing, Seal},
+    extensions::Extensions,
+    item::{BuildError, ItemDescriptor, ItemLayer, Location},
+    layer::{Layer, item_layer},
+    log_limit::ServerLogLimits,
+    observer::{Observer, Observers},
+    protocol::check_extension,
+    store::{CallerRate, SealedStore, SingleUse},
+    sync::{Mutex, RwLock},
+    tool::Tool,
+};
 #[cfg(feature = "config")]
 use crate::settings::PendingSettings;
-use crate::{
-    core::{
-        admission::CallerConcurrency,
-        arguments::StateValue,
-        bound::Configure,
-        changes::Hub,
-        config::{Limits, ListOptions, Options, ServerInfo, StdioOptions, Stores, TelemetryOptions},
-        connection::ItemKind,
-        context::Settings,
-        crypto::{KeyRing, Seal},
-        extensions::Extensions,
-        item::{BuildError, ItemDescriptor, ItemLayer, Location},
-        log_limit::ServerLogLimits,
-        observer::{Observer, Observers},
-        protocol::check_extension,
-        store::{CallerRate, SealedStore, SingleUse},
-        sync::{Mutex, RwLock},
-        tool::Tool,
-    },
-    gate::layer::{Layer, item_layer},
-};
 
 /// Purpose of the key that seals `requestState`.
 const REQUEST_STATE: &str = "mcp-runtime call state 1";

@@ -5,8 +5,8 @@
 mod auth;
 mod core;
 mod events;
-mod gate;
 mod legacy;
+mod observers;
 mod redis;
 mod tasks;
 mod transport;
@@ -20,7 +20,7 @@ const FOLDERS: [Folder; 8] = [
     auth::AUTH,
     core::CORE,
     events::EVENTS,
-    gate::GATE,
+    observers::OBSERVERS,
     legacy::LEGACY,
     redis::REDIS,
     tasks::TASKS,
@@ -228,7 +228,7 @@ fn every_bound_on_what_clients_leave_behind_is_in_the_list() {
         let elsewhere = COUNTERS.iter().any(|counter| file.starts_with(counter));
         assert!(!counts || in_list || elsewhere, "{file} limits what clients share: add it to the list");
         let waits = [
-            "gate/",
+            "observers/",
             "transport/",
             "core/connection/",
             "core/changes/",

@@ -1,8 +1,7 @@
-//! Optional code around calls: layers, the audit log, metrics, and parents of spans.
+//! The optional observers of requests: the audit log and metrics; and the parents of spans.
 
 #[cfg(feature = "audit")]
 pub mod audit;
-pub mod layer;
 #[cfg(feature = "metrics")]
 pub(crate) mod metrics;
 #[cfg(feature = "otel")]

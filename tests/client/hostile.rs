@@ -19,9 +19,7 @@ use mcp_runtime::{
     client::{Client, ClientBuilder, Error, SampleAnswer},
     client_request::Answer,
 };
-use mcp_tests::support::{
-    self, Act, Peer, discovered, notification, play, request, response, with_handshake,
-};
+use mcp_tests::support::{Act, Peer, discovered, initialized, notification, play, request, with_handshake};
 use serde_json::{Value, json};
 use tokio::{
     sync::mpsc,
@@ -31,7 +29,7 @@ use tokio::{
 use super::{
     played,
     raw_http::{Raw, raw_http},
-    site::{ReplyFuture, empty, event_stream, json_response, serve_async},
+    site::{ReplyFuture, empty, event_stream, legacy_handshake, serve_async},
     until, within,
 };
 
@@ -44,36 +42,12 @@ fn capabilities() -> Value {
         "tasks": { "requests": { "tools": { "call": {} } } } })
 }
 
-fn initialized() -> Value {
-    support::initialized("2025-11-25", capabilities())
-}
-
 async fn over_streams(
     revision: Revision,
     builder: ClientBuilder,
     answer: impl FnMut(&str, &Value) -> Act + Send + 'static,
 ) -> (Client, mpsc::UnboundedSender<Value>) {
     played(revision, capabilities(), builder, answer).await
-}
-
-/// A server over HTTP, which answers with a function of the HTTP method and the message; its URL.
-async fn over_http(answer: impl Fn(&Method, Value) -> ReplyFuture + Clone + Send + Sync + 'static) -> String {
-    serve_async(move |seen| answer(&seen.method, seen.message.clone())).await.0
-}
-
-fn reply(message: &Value, result: &Value) -> Response<Body> {
-    json_response(200, &[], &response(message, result.clone()))
-}
-
-fn legacy_handshake(message: &Value) -> Option<Response<Body>> {
-    Some(match message["method"].as_str() {
-        Some("server/discover") => empty(400),
-        Some("initialize") => {
-            json_response(200, &[("mcp-session-id", "s")], &response(message, initialized()))
-        }
-        Some("notifications/initialized") => empty(202),
-        _ => return None,
-    })
 }
 
 fn silent() -> ReplyFuture {
@@ -109,8 +83,8 @@ fn assert_too_large<T: std::fmt::Debug>(result: &Result<T, Error>, expected: &st
 #[tokio::test]
 async fn connecting_ends_at_every_step_that_a_server_does_not_answer() {
     for stuck in ["server/discover", "initialize", "notifications/initialized"] {
-        let url = over_http(move |_, message| match legacy_handshake(&message) {
-            Some(response) if message["method"] != stuck => ready(response),
+        let (url, _) = serve_async(move |seen| match legacy_handshake(seen, "s") {
+            Some(response) if seen.message["method"] != stuck => ready(response),
             _ => silent(),
         })
         .await;
@@ -136,18 +110,18 @@ async fn connecting_ends_at_every_step_that_a_server_does_not_answer() {
 async fn a_lost_session_whose_new_handshake_hangs_fails_the_call_and_later_calls_try_again() {
     let handshakes = Arc::new(AtomicUsize::new(0));
     let counted = handshakes.clone();
-    let url = over_http(move |method, message| {
-        if message["method"] == "initialize" {
+    let (url, _) = serve_async(move |seen| {
+        if seen.message["method"] == "initialize" {
             counted.fetch_add(1, Ordering::SeqCst);
         }
         let handshakes = counted.load(Ordering::SeqCst);
-        match legacy_handshake(&message) {
+        match legacy_handshake(seen, "s") {
             // the second one hangs at its last step
-            Some(_) if message["method"] == "notifications/initialized" && handshakes == 2 => silent(),
+            Some(_) if seen.message["method"] == "notifications/initialized" && handshakes == 2 => silent(),
             Some(response) => ready(response),
-            None if method == Method::GET => ready(empty(405)),
+            None if seen.method == Method::GET => ready(empty(405)),
             None if handshakes < 3 => ready(empty(404)),
-            None => ready(reply(&message, &json!({ "content": [] }))),
+            None => ready(seen.reply(&json!({ "content": [] }))),
         }
     })
     .await;
@@ -347,7 +321,7 @@ async fn notifications_to_a_server_that_does_not_read_end() {
     let (streams, mut peer) = Peer::new(1 << 16);
     let builder = Client::builder().revision(Revision::V2025_11_25).request_timeout(SECOND);
     let connecting = tokio::spawn(builder.connect(streams));
-    peer.answer("initialize", &initialized()).await;
+    peer.answer("initialize", &initialized("2025-11-25", capabilities())).await;
     let client = connecting.await.unwrap().unwrap();
     assert_eq!(peer.next().await["method"], "notifications/initialized");
     let mut failed = Ok(());
@@ -423,10 +397,10 @@ async fn cancellations_of_dropped_calls_over_http_take_a_few_connections() {
             AT_ONCE.fetch_sub(1, Ordering::SeqCst);
         }
     }
-    let url = over_http(|method, message| match legacy_handshake(&message) {
+    let (url, _) = serve_async(|seen| match legacy_handshake(seen, "s") {
         Some(response) => ready(response),
-        None if method == Method::GET => ready(empty(405)),
-        None if message["method"] == "notifications/cancelled" => Box::pin(async {
+        None if seen.method == Method::GET => ready(empty(405)),
+        None if seen.message["method"] == "notifications/cancelled" => Box::pin(async {
             let _ended = Ended;
             MOST.fetch_max(AT_ONCE.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             pending().await
@@ -450,18 +424,19 @@ async fn cancellations_of_dropped_calls_over_http_take_a_few_connections() {
 async fn closing_a_client_sends_the_cancellations_that_wait() {
     let (calls, cancelled) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (called, counted) = (calls.clone(), cancelled.clone());
-    let url = over_http(move |_, message| match (message["method"].as_str(), legacy_handshake(&message)) {
-        (_, Some(response)) => ready(response),
-        (Some("tools/call"), _) => {
-            called.fetch_add(1, Ordering::SeqCst);
-            silent()
-        }
-        (method, _) => {
-            counted.fetch_add(usize::from(method == Some("notifications/cancelled")), Ordering::SeqCst);
-            ready(empty(202))
-        }
-    })
-    .await;
+    let (url, _) =
+        serve_async(move |seen| match (seen.message["method"].as_str(), legacy_handshake(seen, "s")) {
+            (_, Some(response)) => ready(response),
+            (Some("tools/call"), _) => {
+                called.fetch_add(1, Ordering::SeqCst);
+                silent()
+            }
+            (method, _) => {
+                counted.fetch_add(usize::from(method == Some("notifications/cancelled")), Ordering::SeqCst);
+                ready(empty(202))
+            }
+        })
+        .await;
     let client = within(Client::connect(url)).await.unwrap();
     let pending_calls: Vec<_> =
         (0..20).map(|_| tokio::spawn(client.call("t", json!({})).into_future())).collect();
@@ -636,9 +611,9 @@ async fn an_event_stream_of_notifications_without_an_end_is_bounded_in_bytes_and
 
 #[tokio::test]
 async fn a_stream_that_is_to_be_resumed_in_a_thousand_years_does_not_hold_its_call() {
-    let url = over_http(|method, message| match legacy_handshake(&message) {
+    let (url, _) = serve_async(|seen| match legacy_handshake(seen, "s") {
         Some(response) => ready(response),
-        None if method == Method::GET => ready(empty(405)),
+        None if seen.method == Method::GET => ready(empty(405)),
         None => ready(event_stream("id: 1\nretry: 31536000000000\ndata:\n\n")),
     })
     .await;

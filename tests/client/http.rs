@@ -25,23 +25,13 @@ use serde_json::{Value, json};
 
 use super::{
     builder,
-    site::{Log, Seen, empty, event_stream, json_response, respond, serve},
+    site::{Log, Seen, empty, event_stream, json_response, legacy_handshake, respond, serve},
     until, within,
 };
 
 /// A legacy server: the handshake with this session, and `answer` for the rest.
 fn legacy(seen: &Seen, session: &str, answer: impl FnOnce() -> Response<Body>) -> Response<Body> {
-    match seen.message["method"].as_str() {
-        Some("server/discover") => empty(400),
-        Some("initialize") => {
-            let capabilities = json!({ "tools": {}, "resources": { "subscribe": true } });
-            let mut reply = seen.reply(&initialized("2025-11-25", capabilities));
-            reply.headers_mut().insert("mcp-session-id", session.parse().unwrap());
-            reply
-        }
-        Some("notifications/initialized") => empty(202),
-        _ => answer(),
-    }
+    legacy_handshake(seen, session).unwrap_or_else(answer)
 }
 
 fn modern(seen: &Seen, answer: impl FnOnce() -> Response<Body>) -> Response<Body> {

@@ -10,8 +10,8 @@ use axum::{
     body::Body,
     http::{HeaderMap, Method, Response, Uri},
 };
-use mcp_tests::support::{response, serve_router};
-use serde_json::Value;
+use mcp_tests::support::{initialized, response, serve_router};
+use serde_json::{Value, json};
 
 /// A request as the server saw it.
 #[derive(Debug, Clone)]
@@ -114,4 +114,19 @@ pub(crate) fn event_stream(text: impl Into<Body>) -> Response<Body> {
 
 pub(crate) fn empty(status: u16) -> Response<Body> {
     respond(status, &[], "")
+}
+
+/// What a legacy server answers to the messages of a handshake, with this session.
+pub(crate) fn legacy_handshake(seen: &Seen, session: &str) -> Option<Response<Body>> {
+    Some(match seen.message["method"].as_str() {
+        Some("server/discover") => empty(400),
+        Some("initialize") => {
+            let capabilities = json!({ "tools": {}, "resources": { "subscribe": true } });
+            let mut reply = seen.reply(&initialized("2025-11-25", capabilities));
+            reply.headers_mut().insert("mcp-session-id", session.parse().unwrap());
+            reply
+        }
+        Some("notifications/initialized") => empty(202),
+        _ => return None,
+    })
 }

@@ -151,13 +151,12 @@ pub use self::core::jsonrpc::ProtocolError;
 pub use self::core::protocol::Revision;
 pub use self::core::server::{Error, ErrorKind, Result, Server, ServerBuilder, ServerHandle};
 pub use self::core::tool::output::ToolResult;
-pub use self::core::{client_request, content, tool};
+pub use self::core::{client_request, content, layer, tool};
 #[cfg(feature = "events")]
 pub use capability::events as event;
 #[cfg(feature = "skills")]
 pub use capability::skills as skill;
 pub use capability::{prompts as prompt, resources as resource};
-pub use core::layer;
 #[cfg(all(feature = "macros", feature = "config"))]
 pub use mcp_runtime_macros::mcp_config;
 #[cfg(feature = "macros")]

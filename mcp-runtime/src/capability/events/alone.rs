@@ -10,6 +10,7 @@ pub(super) enum EventLog {}
 pub(super) enum Appending {}
 
 impl Appending {
+    #[allow(clippy::needless_pass_by_value, reason = "as with the feature `shared`")]
     pub(super) fn of(_: Server, ring: Arc<EventRing>, _: &str, event: Occurrence) -> Result<Option<Self>> {
         ring.push(Arc::new(event));
         Ok(None)

@@ -156,17 +156,19 @@ impl HttpLink {
             return Err(Error::invalid(format!("`{url}` is not an `http:` or `https:` URL")));
         }
         let tls = tls_config(&options.roots).map_err(Error::not_connected)?;
-        let network = network(options.reach.unwrap_or(Reach::Any), tls.clone());
+        #[cfg(feature = "client-oauth")]
+        let authorizer = match &options.oauth {
+            Some(oauth) => Some(Arc::new(Authorizer::new(oauth.clone(), url, tls.clone())?)),
+            None => None,
+        };
+        let network = network(options.reach.unwrap_or(Reach::Any), tls);
         let http = HttpClient::new(network, CONNECT_TIMEOUT);
         Ok(Arc::new(Self {
             http,
             url: parsed,
             hook: options.hook.clone(),
             #[cfg(feature = "client-oauth")]
-            authorizer: match &options.oauth {
-                Some(oauth) => Some(Arc::new(Authorizer::new(oauth.clone(), url, tls)?)),
-                None => None,
-            },
+            authorizer,
             inbox,
             token,
             max_message: options.max_message,

@@ -60,9 +60,9 @@ async fn rules_choose_by_tag_method_path_and_id() {
         (Route::operation("createOrder"), &["create_order"]),
         (Route::deprecated(), &["get_users"]),
     ] {
-        assert_eq!(names(shop().include(route.clone())).await, expected, "{route}");
+        assert_eq!(names(shop().include(route.clone())).await, expected, "{route:?}");
         let others: Vec<_> = all.iter().filter(|name| !expected.contains(name)).copied().collect();
-        assert_eq!(names(shop().exclude(route.clone())).await, others, "without {route}");
+        assert_eq!(names(shop().exclude(route.clone())).await, others, "without {route:?}");
     }
     let several =
         shop().include(Route::tag("orders")).include(Route::tag("users")).exclude(Route::method("DELETE"));

@@ -23,12 +23,12 @@ mod client_connect_builder_reference {
 }
 
 mod client_handler_not_async {
-    use mcp_runtime::{client::Client, client_request::Answer};
+    use mcp_runtime::{client::Client, client_request::Root};
 
     #[mcp_runtime::main]
     async fn start() -> Result<(), Box<dyn std::error::Error>> {
         let s = mcp_runtime::server!().discover().build()?;
-        let c = Client::builder().on_elicit(|_| Answer::Accept(serde_json::json!({}))).connect(&s).await?;
+        let c = Client::builder().on_roots(|| vec![Root::new("file:///")]).connect(&s).await?;
         println!("{:?}", c.tools().await?.len());
         Ok(())
     }

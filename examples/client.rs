@@ -12,7 +12,10 @@
 
 use std::error::Error;
 
-use mcp_runtime::{client::Client, client_request::Answer, serde_json};
+use mcp_runtime::{
+    client::{Client, ElicitAnswer},
+    serde_json,
+};
 
 #[mcp_runtime::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -24,7 +27,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .on_progress(|update| eprintln!("{}", update.progress))
         .on_elicit(|form| async move {
             eprintln!("declined: {}", form.message);
-            Answer::Decline
+            ElicitAnswer::Decline
         });
     if let Ok(token) = std::env::var("MCP_TOKEN") {
         builder = builder.bearer_token(&token);

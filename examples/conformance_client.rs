@@ -9,8 +9,8 @@ use std::{env, error::Error};
 
 use mcp_runtime::{
     Revision,
-    client::{Client, ClientBuilder, IdentityProvider, OAuth, Refresh, SampleAnswer},
-    client_request::{Answer, Root},
+    client::{Client, ClientBuilder, ElicitAnswer, IdentityProvider, OAuth, Refresh, SampleAnswer},
+    client_request::Root,
     serde_json::{self, Value, json},
 };
 
@@ -81,7 +81,7 @@ fn options(revision: Option<Revision>) -> ClientBuilder {
     let builder = Client::builder()
         .info("conformance-client", "1.0.0")
         // members that the user leaves out get the form's defaults
-        .on_elicit(|_| async { Answer::Accept(json!({})) })
+        .on_elicit(|_| async { ElicitAnswer::Accept(json!({})) })
         .on_sample(|_| async { Ok(SampleAnswer::text("scripted", "Paris")) })
         .on_roots(|| async { vec![Root::new("file:///conformance")] });
     match revision {

@@ -7,7 +7,7 @@ use std::{
 
 use mcp_runtime::{
     Revision, Server, ServerBuilder, ServerHandle,
-    client::{ChangeEvent, Client, ClientBuilder, Error, SampleAnswer},
+    client::{ChangeEvent, Client, ClientBuilder, ElicitAnswer, Error, SampleAnswer},
     client_request::{Answer, CreateMessage, Root},
     context::LogLevel,
     prelude::*,
@@ -42,7 +42,7 @@ async fn answers_that_do_not_fit_the_form_are_not_sent() {
             let given = answer.clone();
             let builder = Client::builder().revision(revision).on_elicit(move |_| {
                 let given = given.clone();
-                async move { Answer::Accept(given) }
+                async move { ElicitAnswer::Accept(given) }
             });
             let connected = connect(&server, Transport::Stdio, builder).await.unwrap();
             let called = within(connected.client.call("survey", json!({})).into_future()).await;
@@ -70,7 +70,7 @@ fn asked() -> ClientBuilder {
     Client::builder()
         .on_elicit(|form| async move {
             assert_eq!(form.message, "What do you want?");
-            Answer::Accept(json!({ "name": "tea" }))
+            ElicitAnswer::Accept(json!({ "name": "tea" }))
         })
         .on_sample(|request| async move {
             assert!(request.params["maxTokens"].is_u64(), "{}", request.params);
@@ -257,7 +257,9 @@ async fn urls_are_shown_to_the_user() {
     let server = mcp_runtime::server!().tool::<visit>().build().unwrap();
     for way in Transport::ALL {
         for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
-            for (answer, text) in [(Answer::Accept(Value::Null), "paid"), (Answer::Decline, "not paid")] {
+            for (answer, text) in
+                [(ElicitAnswer::Accept(Value::Null), "paid"), (ElicitAnswer::Decline, "not paid")]
+            {
                 let builder = Client::builder().revision(revision).on_elicit_url(move |request| {
                     assert_eq!((&*request.message, &*request.url), ("Pay first", "https://example.com/pay"));
                     let answer = answer.clone();

@@ -16,8 +16,7 @@ use axum::{
 };
 use mcp_runtime::{
     Revision,
-    client::{Client, ClientBuilder, Error, SampleAnswer},
-    client_request::Answer,
+    client::{Client, ClientBuilder, ElicitAnswer, Error, SampleAnswer},
 };
 use mcp_tests::support::{Act, Peer, discovered, initialized, notification, play, request, with_handshake};
 use serde_json::{Value, json};
@@ -247,7 +246,7 @@ async fn a_call_that_waits_for_another_one_keeps_its_own_time_limit() {
 async fn the_time_of_a_call_ends_whatever_it_waits_for() {
     let cancelled = Arc::new(AtomicUsize::new(0));
     let counted = cancelled.clone();
-    let builder = Client::builder().on_elicit(|_| pending::<Answer<Value>>());
+    let builder = Client::builder().on_elicit(|_| pending::<ElicitAnswer>());
     let (client, _out) = over_streams(Revision::V2026_07_28, builder, move |method, message| {
         let question = json!({ "method": "elicitation/create", "params": { "message": "?" } });
         match (method, message["params"]["name"].as_str()) {
@@ -487,7 +486,7 @@ fn counting() -> (ClientBuilder, Arc<AtomicUsize>) {
     let counted = shown.clone();
     let builder = Client::builder().on_elicit(move |_| {
         counted.fetch_add(1, Ordering::SeqCst);
-        async { Answer::Accept(json!({})) }
+        async { ElicitAnswer::Accept(json!({})) }
     });
     (builder, shown)
 }

@@ -16,8 +16,7 @@ use axum::{
 use futures_util::StreamExt as _;
 use mcp_runtime::{
     Revision,
-    client::{Client, Error},
-    client_request::Answer,
+    client::{Client, ElicitAnswer, Error},
     prelude::*,
 };
 use mcp_tests::support::{Gate, HttpServer, discovered, initialized, refusal, response};
@@ -398,7 +397,7 @@ async fn an_answer_that_may_not_have_reached_the_server_is_sent_again() {
         })
     })
     .await;
-    let client = Client::builder().on_elicit(|_| async { Answer::Accept(json!({})) });
+    let client = Client::builder().on_elicit(|_| async { ElicitAnswer::Accept(json!({})) });
     let client = within(client.connect(url)).await.unwrap();
     assert_eq!(within(client.call("t", json!({})).into_future()).await.unwrap().text(), "done");
     let answers: Vec<_> = log.all().into_iter().filter(|seen| seen.message["id"] == "q").collect();

@@ -7,8 +7,7 @@ use std::sync::{
 
 use mcp_runtime::{
     Revision,
-    client::{ChangeEvent, Client, ClientBuilder, CompletionOf, Error, SampleAnswer},
-    client_request::Answer,
+    client::{ChangeEvent, Client, ClientBuilder, CompletionOf, ElicitAnswer, Error, SampleAnswer},
 };
 use mcp_tests::support::{Peer, SUBSCRIPTION, cancelled, discovered, initialized, notification, request};
 use serde_json::{Value, json};
@@ -43,14 +42,14 @@ fn asked(form: bool, url: bool, sample: bool) -> (ClientBuilder, Arc<AtomicUsize
         let count = counted();
         builder = builder.on_elicit(move |_| {
             count();
-            async { Answer::Accept(json!({})) }
+            async { ElicitAnswer::Accept(json!({})) }
         });
     }
     if url {
         let count = counted();
         builder = builder.on_elicit_url(move |_| {
             count();
-            async { Answer::Accept(json!({})) }
+            async { ElicitAnswer::Accept(json!({})) }
         });
     }
     if sample {
@@ -70,7 +69,7 @@ async fn a_server_that_ends_fails_its_calls_whatever_they_wait_for() {
         let mut answered = answered.clone();
         async move {
             answered.wait_for(|answered| *answered).await.unwrap();
-            Answer::Accept(json!({}))
+            ElicitAnswer::Accept(json!({}))
         }
     });
     let (client, mut peer) = connected(Revision::V2026_07_28, json!({ "tools": {} }), builder).await;
@@ -334,7 +333,7 @@ async fn responses_that_belong_to_a_task_say_so_and_pings_are_answered_by_a_busy
         if form.message == "wait" {
             std::future::pending::<()>().await;
         }
-        Answer::Decline
+        ElicitAnswer::Decline
     });
     let (_client, mut peer) = connected(Revision::V2025_11_25, json!({}), builder).await;
     let related = json!({ "io.modelcontextprotocol/related-task": { "taskId": "t-1" } });

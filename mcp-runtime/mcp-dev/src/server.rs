@@ -12,8 +12,9 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use indicatif::{ProgressBar, ProgressStyle};
 use mcp_runtime::{
     __dev::visible,
-    client::{Client, ClientBuilder, Error, ProgressUpdate, UrlRequest, end_children_on_signal},
-    client_request::Answer,
+    client::{
+        Client, ClientBuilder, ElicitAnswer, Error, ProgressUpdate, UrlRequest, end_children_on_signal,
+    },
 };
 use serde_json::{Value, json};
 
@@ -268,17 +269,17 @@ fn answer_in_terminal(builder: ClientBuilder) -> ClientBuilder {
     if !std::io::stdin().is_terminal() {
         return builder;
     }
-    async fn ask(params: Value) -> Result<Answer<Value>, Failure> {
+    async fn ask(params: Value) -> Result<ElicitAnswer, Failure> {
         // on a thread: the connection goes on while the user types
         let answer =
             tokio::task::spawn_blocking(move || mcp_runtime::__dev::answer_question(&params)).await??;
         Ok(match answer["action"].as_str() {
-            Some("accept") => Answer::Accept(answer["content"].clone()),
-            Some("decline") => Answer::Decline,
-            _ => Answer::Cancel,
+            Some("accept") => ElicitAnswer::Accept(answer["content"].clone()),
+            Some("decline") => ElicitAnswer::Decline,
+            _ => ElicitAnswer::Cancel,
         })
     }
-    let or_cancel = |answer: Result<Answer<Value>, Failure>| answer.unwrap_or(Answer::Cancel);
+    let or_cancel = |answer: Result<ElicitAnswer, Failure>| answer.unwrap_or(ElicitAnswer::Cancel);
     builder
         .on_elicit(move |form| async move {
             or_cancel(ask(json!({ "message": form.message, "requestedSchema": form.schema })).await)

@@ -65,7 +65,8 @@ pub use self::{
     receive::{
         change_stream::ResourceSubscription,
         handlers::{
-            ChangeEvent, FormRequest, LogMessage, ProgressUpdate, SampleAnswer, SampleRequest, UrlRequest,
+            ChangeEvent, ElicitAnswer, FormRequest, LogMessage, ProgressUpdate, SampleAnswer, SampleRequest,
+            UrlRequest,
         },
     },
     requests::{

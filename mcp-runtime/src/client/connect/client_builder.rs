@@ -19,15 +19,15 @@ use crate::{
         link::http_link::HeaderHook,
         operation::Alarm,
         receive::handlers::{
-            AsyncAnswer, ChangeEvent, FormRequest, Handlers, LogMessage, ProgressUpdate, SampleAnswer,
-            SampleRequest, UrlRequest, async_handler,
+            AsyncAnswer, ChangeEvent, ElicitAnswer, FormRequest, Handlers, LogMessage, ProgressUpdate,
+            SampleAnswer, SampleRequest, UrlRequest, async_handler,
         },
         requests::read_cache::ReadCacheBounds,
     },
     core::{
         arguments::BoxFuture,
         bound::Configure,
-        client_request::{Answer, Root},
+        client_request::Root,
         protocol::{Revision, check_extension},
     },
     fetch::Reach,
@@ -263,23 +263,23 @@ impl ClientBuilder {
         self
     }
 
-    /// Shows the server's forms to the user, and declares the capability. Of [`Answer::Accept`] it has the form's values;
-    /// members that have a default in the schema may be left out. Values that the schema does not allow are not sent: the
-    /// call fails with [`Error::Handler`].
+    /// Shows the server's forms to the user, and declares the capability. An answer that accepts has the
+    /// form's values; members that have a default in the schema may be left out. Values that the schema does not allow are
+    /// not sent: the call fails with [`Error::Handler`].
     pub fn on_elicit<F, Fut>(mut self, f: F) -> Self
     where
         F: Fn(FormRequest) -> Fut + Send + Sync + 'static,
-        Fut: AsyncAnswer<Answer = Answer<Value>> + Send + 'static,
+        Fut: AsyncAnswer<Answer = ElicitAnswer> + Send + 'static,
     {
         self.handlers.elicit = Some(async_handler(f));
         self
     }
 
-    /// Shows the server's URLs to the user, and declares the capability; the value of [`Answer::Accept`] is not sent.
+    /// Shows the server's URLs to the user, and declares the capability; the value of an answer that accepts is not sent.
     pub fn on_elicit_url<F, Fut>(mut self, f: F) -> Self
     where
         F: Fn(UrlRequest) -> Fut + Send + Sync + 'static,
-        Fut: AsyncAnswer<Answer = Answer<Value>> + Send + 'static,
+        Fut: AsyncAnswer<Answer = ElicitAnswer> + Send + 'static,
     {
         self.handlers.elicit_url = Some(async_handler(f));
         self

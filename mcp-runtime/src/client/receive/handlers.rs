@@ -82,6 +82,9 @@ pub struct UrlRequest {
     pub id: Option<String>,
 }
 
+/// How the user answers a form or a URL; accepted, with the form's values, or an empty object for a URL.
+pub type ElicitAnswer = Answer<Value>;
+
 /// The wire's result of a URL.
 fn url_result<T>(answer: &Answer<T>) -> Value {
     json!({ "action": answer.action() })
@@ -91,7 +94,7 @@ fn url_result<T>(answer: &Answer<T>) -> Value {
 ///
 /// # Errors
 /// The values are not what the form asks for: the server would refuse them, or believe them.
-fn form_result(answer: Answer<Value>, schema: &Value) -> Result<Value, String> {
+fn form_result(answer: ElicitAnswer, schema: &Value) -> Result<Value, String> {
     let Answer::Accept(mut content) = answer else { return Ok(url_result(&answer)) };
     if content.is_null() {
         content = json!({});
@@ -208,8 +211,8 @@ pub enum ChangeEvent {
 /// Every function that a client has.
 #[derive(Clone, Default)]
 pub(in crate::client) struct Handlers {
-    pub(in crate::client) elicit: Option<AsyncHandler<FormRequest, Answer<Value>>>,
-    pub(in crate::client) elicit_url: Option<AsyncHandler<UrlRequest, Answer<Value>>>,
+    pub(in crate::client) elicit: Option<AsyncHandler<FormRequest, ElicitAnswer>>,
+    pub(in crate::client) elicit_url: Option<AsyncHandler<UrlRequest, ElicitAnswer>>,
     pub(in crate::client) sample: Option<AsyncHandler<SampleRequest, Result<SampleAnswer, String>>>,
     pub(in crate::client) sample_tools: bool,
     pub(in crate::client) roots: Option<AsyncHandler<(), Vec<Root>>>,

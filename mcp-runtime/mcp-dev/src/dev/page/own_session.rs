@@ -8,8 +8,7 @@ use std::{
 };
 
 use mcp_runtime::{
-    client::{Client, ClientBuilder, SampleAnswer},
-    client_request::Answer,
+    client::{Client, ClientBuilder, ElicitAnswer, SampleAnswer},
     testing::Contract,
 };
 use serde_json::{Value, json};
@@ -293,12 +292,12 @@ struct Waiting {
 }
 
 impl Questions {
-    async fn elicit(&self, question: Value) -> Answer<Value> {
+    async fn elicit(&self, question: Value) -> ElicitAnswer {
         let answer = self.ask(question).await.unwrap_or_default();
         match answer["action"].as_str() {
-            Some("accept") => Answer::Accept(answer["content"].clone()),
-            Some("decline") => Answer::Decline,
-            _ => Answer::Cancel,
+            Some("accept") => ElicitAnswer::Accept(answer["content"].clone()),
+            Some("decline") => ElicitAnswer::Decline,
+            _ => ElicitAnswer::Cancel,
         }
     }
 

@@ -290,6 +290,8 @@ async fn a_flattened_recursive_struct_publishes_its_fields() {
     assert_eq!(schema["required"], json!(["name"]), "{schema}");
     let tree = json!({ "name": "root", "children": [{ "name": "leaf", "children": [] }, { "name": "x" }] });
     server.call("plant", tree).await.expect_text("root 3");
+    let text = failure(&server.call("plant", json!({ "name": "root", "leaf": 1 })).await);
+    assert!(text.contains("unknown argument `leaf`"), "{text}");
     let text = failure(&server.call("plant", json!({ "name": "r", "children": [{ "name": 1 }] })).await);
     assert!(text.contains("- children[0].name: 1 is not a string"), "{text}");
 }

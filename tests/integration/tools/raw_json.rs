@@ -96,12 +96,25 @@ async fn a_duplicate_key_fails_the_call_at_every_depth_and_in_every_notation() {
     ] {
         assert_eq!(error_code(&request(&mut server, "tools/call", params).await), -32600, "{params}");
     }
-    let params = r#""name":"greet","arguments":{"name":"a","name":"b"}"#;
-    let reply = request(&mut server, "prompts/get", params).await;
-    assert_eq!(reply["error"]["code"], -32602, "{reply}");
-    assert!(
-        reply["error"]["message"].as_str().is_some_and(|text| text.contains("name: is given more than once"))
-    );
+}
+
+#[tokio::test]
+async fn arguments_of_a_prompt_that_cannot_be_read_are_refused_with_the_reason() {
+    let mut server = server();
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    for (value, reason) in [
+        (r#""a","name":"b""#, "name: is given more than once"),
+        (r#"{"a":1,"a":2}"#, "name.a: is given more than once"),
+        (r#""\ud800""#, "hex escape"),
+        (&deep, "recursion limit exceeded"),
+    ] {
+        let params = format!(r#""name":"greet","arguments":{{"name":{value}}}"#);
+        let reply = request(&mut server, "prompts/get", &params).await;
+        assert_eq!(reply["error"]["code"], -32602, "{reply}");
+        let text = reply["error"]["message"].as_str().unwrap_or_default();
+        assert!(text.starts_with("invalid arguments: ") && text.contains(reason), "{text}");
+        assert!(!text.contains("at line"), "{text}");
+    }
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ use crate::{
         reason::Reason,
         server::Server,
     },
-    schema::duplicate_keys,
+    schema::{duplicate_keys, without_position},
 };
 
 /// One `prompts/get`.
@@ -176,14 +176,12 @@ fn parse_arguments(json: &str) -> Result<TextArguments<'_>, ProtocolError> {
         Ok(members) if members.duplicate_key().is_none() => {
             Ok(members.0.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
         }
-        _ => {
-            let errors: Vec<String> = duplicate_keys(json).iter().map(ToString::to_string).collect();
-            Err(ProtocolError::invalid_params(match errors.as_slice() {
-                [] => {
-                    "`arguments` cannot be read: a text in it has an escape that no character has".to_owned()
-                }
-                errors => format!("invalid arguments: {}", errors.join("; ")),
-            }))
+        read => {
+            let mut errors: Vec<String> = duplicate_keys(json).iter().map(ToString::to_string).collect();
+            if errors.is_empty() {
+                errors.extend(read.err().map(|error| without_position(&error)));
+            }
+            Err(ProtocolError::invalid_params(format!("invalid arguments: {}", errors.join("; "))))
         }
     }
 }

@@ -46,7 +46,7 @@ impl<'de: 'a, 'a> Visitor<'de> for &mut JsonRpcMessage<'a> {
                 "method" => set(&mut self.method, map.next_value::<CowStr<'_>>()?.0)?,
                 "params" => {
                     set(&mut has_params, ())?;
-                    map.next_value_seed(&mut self.params)?;
+                    map.next_value_seed(ReadBy(&mut self.params))?;
                 }
                 "result" => set(&mut self.result, map.next_value()?)?,
                 "error" => set(&mut self.error, map.next_value()?)?,
@@ -54,6 +54,17 @@ impl<'de: 'a, 'a> Visitor<'de> for &mut JsonRpcMessage<'a> {
             }
         }
         others.check_keys()
+    }
+}
+
+/// The seed of a value that this visitor reads.
+struct ReadBy<V>(V);
+
+impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for ReadBy<V> {
+    type Value = V::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, d: D) -> Result<V::Value, D::Error> {
+        d.deserialize_any(self.0)
     }
 }
 
@@ -177,14 +188,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Params<'a> {
     }
 }
 
-impl<'de: 'a, 'a> DeserializeSeed<'de> for &mut Params<'a> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, d: D) -> Result<(), D::Error> {
-        d.deserialize_any(self)
-    }
-}
-
 /// Null is an object without members. An array is refused, which a derived struct would accept, by position.
 impl<'de: 'a, 'a> Visitor<'de> for &mut Params<'a> {
     type Value = ();
@@ -206,14 +209,12 @@ impl<'de: 'a, 'a> Visitor<'de> for &mut Params<'a> {
                 "arguments" => set(&mut self.arguments, map.next_value()?)?,
                 "_meta" => {
                     set(&mut has_meta, ())?;
-                    map.next_value_seed(&mut self.meta)?;
+                    map.next_value_seed(ReadBy(&mut self.meta))?;
                 }
                 _ => self.others.0.push((key, map.next_value()?)),
             }
         }
-        for member in [&mut self.name, &mut self.uri, &mut self.arguments] {
-            *member = member.filter(is_not_null);
-        }
+        drop_nulls([&mut self.name, &mut self.uri, &mut self.arguments]);
         self.others.check_keys()
     }
 }
@@ -239,6 +240,13 @@ impl<'a> Params<'a> {
     }
 }
 
+/// Members that are null are absent.
+fn drop_nulls<const N: usize>(members: [&mut Option<&RawValue>; N]) {
+    for member in members {
+        *member = member.filter(is_not_null);
+    }
+}
+
 fn is_not_null(raw: &&RawValue) -> bool {
     raw.get() != "null"
 }
@@ -252,14 +260,6 @@ pub(crate) struct Meta<'a> {
     pub(crate) progress_token: Option<&'a RawValue>,
     pub(crate) log_level: Option<&'a RawValue>,
     others: Members<'a>,
-}
-
-impl<'de: 'a, 'a> DeserializeSeed<'de> for &mut Meta<'a> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, d: D) -> Result<(), D::Error> {
-        d.deserialize_any(self)
-    }
 }
 
 /// Null is a `_meta` without members.
@@ -286,20 +286,13 @@ impl<'de: 'a, 'a> Visitor<'de> for &mut Meta<'a> {
                 _ => self.others.0.push((key, value)),
             }
         }
-        self.drop_nulls();
+        let Meta { version, capabilities, client_info, progress_token, log_level, .. } = self;
+        drop_nulls([version, capabilities, client_info, progress_token, log_level]);
         self.others.check_keys()
     }
 }
 
 impl<'a> Meta<'a> {
-    /// A reserved member that is null is absent.
-    fn drop_nulls(&mut self) {
-        let Self { version, capabilities, client_info, progress_token, log_level, .. } = self;
-        for member in [version, capabilities, client_info, progress_token, log_level] {
-            *member = member.filter(is_not_null);
-        }
-    }
-
     /// A member that the protocol does not reserve.
     pub(crate) fn other(&self, key: &str) -> Option<&'a RawValue> {
         self.others.get(key)

@@ -1,4 +1,4 @@
-//! Compiler output for users of the macros: programs that compile and run (`examples`), and programs with
+//! Compiler output for users of the macros: programs that compile and run (`pass`), and programs with
 //! mistakes (`fail`).
 //!
 //! A mistake is in a module of its own that names it, and has one error, at its place. Those that differ in options or in
@@ -19,40 +19,27 @@ use std::{
     process::Command,
 };
 
-/// The programs in a folder of this package, sorted: a file, or a folder with modules.
-fn programs(folder: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    let entries = fs::read_dir(folder).expect("the folder of programs");
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
-    paths.retain(|path| path.is_dir() || path.extension().is_some_and(|extension| extension == "rs"));
-    paths.sort();
-    paths
-}
-
-/// `cargo test` has built them, with the dependencies of everything else; with `--test ui` it builds no examples.
 #[test]
 fn valid_programs_run() {
-    let test = std::env::current_exe().expect("the path of this test");
-    let folder = test.ancestors().nth(2).expect("the folder of what is built").join("examples");
-    let programs = programs("examples");
-    for program in &programs {
-        let name = program.file_stem().expect("a name");
-        let program = folder.join(name).with_extension(std::env::consts::EXE_EXTENSION);
-        let ended = Command::new(&program).output();
-        let ended = ended.unwrap_or_else(|error| {
-            panic!(
-                "`{}`: {error}\n`--test ui` alone does not build it: `-p mcp-ui-tests` does",
-                program.display()
-            )
-        });
-        assert!(ended.status.success(), "{}: {}", name.display(), String::from_utf8_lossy(&ended.stderr));
-    }
-    assert!(programs.len() >= 8, "only {} programs", programs.len());
+    let ended = Command::new(env!("CARGO_BIN_EXE_pass")).output().expect("the program that has them");
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    let programs = String::from_utf8_lossy(&ended.stdout);
+    assert!(programs.trim().parse().is_ok_and(|programs: usize| programs >= 19), "{programs} programs");
 }
 
 #[test]
 fn programs_with_mistakes_match_their_golden() {
     mistakes::check(mcp_ui_compiler::compiler!(), Path::new(env!("CARGO_MANIFEST_DIR")));
+}
+
+/// The programs with mistakes, sorted.
+fn programs() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fail");
+    let entries = fs::read_dir(folder).expect("the folder of programs");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    paths.sort();
+    paths
 }
 
 /// A mistake, and the lines of its program that it has.
@@ -106,7 +93,7 @@ const MORE_THAN_ONE: [(&str, usize); 2] = [("associated_function", 5), ("type_at
 fn every_mistake_produces_one_error() {
     let mut wrong = Vec::new();
     let mut names = BTreeSet::new();
-    for program in programs("fail") {
+    for program in programs() {
         let file = program.file_stem().expect("a name").display().to_string();
         let golden = fs::read_to_string(program.with_extension("stderr")).unwrap_or_default();
         if golden.lines().any(|line| line.starts_with("warning")) {

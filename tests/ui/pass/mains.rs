@@ -1,18 +1,12 @@
-//! What `main` can return: each error is reported once. A child is this program again, with the name of its `main` in the
-//! environment.
-
-#[path = "../support/child.rs"]
-mod child;
+//! What `main` can return: each error is reported once.
 
 use std::{
     process::{ExitCode, Termination},
     time::{Duration, Instant},
 };
 
+use super::child;
 use mcp_runtime::prelude::*;
-
-/// The variable with the name of the `main` of a child.
-const MAIN: &str = "MAIN_OF_CHILD";
 
 #[mcp_tool]
 fn brew(cups: u8) -> Result<u8, ToolError> {
@@ -27,21 +21,21 @@ fn stuck() {
 fn returns_anyhow() -> anyhow::Result<()> {
     let limit: usize = "8".parse()?;
     assert_eq!(limit, 8);
-    mcp_runtime::server!().discover().run()?;
+    mcp_runtime::server!().discover_in(module_path!()).run()?;
     Ok(())
 }
 
 fn returns_boxed() -> Result<(), Box<dyn std::error::Error>> {
     let limit: usize = "8".parse()?;
     assert_eq!(limit, 8);
-    mcp_runtime::server!().discover().run()?;
+    mcp_runtime::server!().discover_in(module_path!()).run()?;
     Ok(())
 }
 
 fn returns_eyre() -> eyre::Result<()> {
     let limit: usize = "8".parse()?;
     assert_eq!(limit, 8);
-    mcp_runtime::server!().discover().run()?;
+    mcp_runtime::server!().discover_in(module_path!()).run()?;
     Ok(())
 }
 
@@ -54,35 +48,37 @@ fn returns_result() -> mcp_runtime::Result<()> {
     }
     let boxed: Result<(), Box<dyn std::error::Error + Send + Sync>> = Ok(());
     boxed?;
-    mcp_runtime::server!().discover().run()
+    mcp_runtime::server!().discover_in(module_path!()).run()
 }
 
 /// `run()` inside of `#[mcp_runtime::main]`, which is beside other attributes.
 #[mcp_runtime::main]
 #[allow(clippy::needless_return)]
 async fn inside_a_runtime() -> anyhow::Result<()> {
-    return Ok(mcp_runtime::server!().discover().run()?);
+    return Ok(mcp_runtime::server!().discover_in(module_path!()).run()?);
 }
 
-fn main() -> ExitCode {
+pub(crate) fn child(main: &str) -> ExitCode {
     // what Rust does with the result of a `main`
-    match std::env::var(MAIN).ok().as_deref() {
-        Some("anyhow") => return returns_anyhow().report(),
-        Some("boxed") => return returns_boxed().report(),
-        Some("eyre") => return returns_eyre().report(),
-        Some("result") => return returns_result().report(),
-        Some("inside_a_runtime") => return inside_a_runtime().report(),
-        _ => {}
+    match main {
+        "anyhow" => returns_anyhow().report(),
+        "boxed" => returns_boxed().report(),
+        "eyre" => returns_eyre().report(),
+        "result" => returns_result().report(),
+        "inside_a_runtime" => inside_a_runtime().report(),
+        _ => panic!("no `main` is named {main}"),
     }
+}
+
+pub(crate) fn main() {
     for main in ["anyhow", "boxed", "eyre", "result", "inside_a_runtime"] {
         reports_each_error_once(main);
     }
     a_thread_that_outlives_its_call_does_not_delay_the_end();
-    ExitCode::SUCCESS
 }
 
 fn reports_each_error_once(main: &str) {
-    let run = |arguments: &[&str]| child::run(arguments, &[(MAIN, main)]);
+    let run = |arguments: &[&str]| child::run(main, arguments, &[]);
     let failed = |message| (Some(1), String::new(), format!("Error: {message}\n"));
     assert_eq!(run(&["call", "brew", r#"{"cups":1}"#]), (Some(0), "1\n".into(), String::new()), "{main}");
     assert_eq!(run(&["call", "brew", r#"{"cups":9}"#]), failed("no tea left"), "{main}");
@@ -99,7 +95,7 @@ fn reports_each_error_once(main: &str) {
 
 fn a_thread_that_outlives_its_call_does_not_delay_the_end() {
     let start = Instant::now();
-    let (code, stdout, stderr) = child::run(&["call", "stuck"], &[(MAIN, "inside_a_runtime")]);
+    let (code, stdout, stderr) = child::run("inside_a_runtime", &["call", "stuck"], &[]);
     assert!(start.elapsed() < Duration::from_secs(60));
     assert_eq!((code, &*stdout), (Some(1), ""));
     assert!(stderr.starts_with("Error: ") && stderr.contains("stuck"), "{stderr}");

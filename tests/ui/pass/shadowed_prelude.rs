@@ -166,7 +166,7 @@ impl Service {
     }
 }
 
-fn main() {
+pub(crate) fn main() {
     ::mcp_runtime::server!()
         .tool::<search>()
         .tool::<slow>()

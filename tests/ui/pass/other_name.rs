@@ -2,8 +2,6 @@
 
 #![deny(warnings)]
 
-pub extern crate mcp_runtime as renamed;
-
 mod deep {
     pub mod api {
         pub use renamed as inner;
@@ -14,7 +12,7 @@ mod deep {
 mod hidden {
     mod mcp_runtime {}
 
-    use crate::deep;
+    use super::deep;
     use renamed::prelude::*;
 
     #[mcp_tool(crate = renamed)]
@@ -32,7 +30,7 @@ mod hidden {
         format!("{tone:?}")
     }
 
-    #[mcp_type(crate = crate::deep::api::inner)]
+    #[mcp_type(crate = crate::other_name::deep::api::inner)]
     #[derive(Debug)]
     pub(crate) enum Tone {
         Kind,
@@ -58,7 +56,7 @@ mod hidden {
 }
 
 #[renamed::main(crate = renamed)]
-async fn main() {
+pub(crate) async fn main() {
     let tone = hidden::Tone::Kind;
     assert_eq!(hidden::three(tone), "Kind");
     renamed::server!()

@@ -1,16 +1,10 @@
 //! Every option at once, under the strictest lints that rustc has.
 
 #![allow(clippy::too_many_arguments)]
-#![deny(warnings, future_incompatible, nonstandard_style, rust_2018_idioms, rust_2024_compatibility, unused)]
+#![deny(warnings, nonstandard_style, rust_2018_idioms, unused)]
 #![deny(missing_docs, unreachable_pub, missing_debug_implementations, trivial_casts, trivial_numeric_casts)]
 #![deny(unused_qualifications, unused_results, unused_lifetimes, unused_import_braces, single_use_lifetimes)]
-#![deny(
-    let_underscore_drop,
-    meta_variable_misuse,
-    non_ascii_idents,
-    redundant_lifetimes,
-    variant_size_differences
-)]
+#![deny(let_underscore_drop, meta_variable_misuse, redundant_lifetimes, variant_size_differences)]
 #![deny(elided_lifetimes_in_paths, explicit_outlives_requirements, absolute_paths_not_starting_with_crate)]
 #![deny(missing_copy_implementations, unit_bindings, unused_macro_rules, ambiguous_negative_literals)]
 #![forbid(unsafe_code)]
@@ -276,7 +270,7 @@ fn ids(completion: &Completion, _: &Db) -> Vec<String> {
     vec![completion.value.clone()]
 }
 
-fn main() {
+pub(crate) fn main() {
     assert_eq!(constant(1), 2);
     assert_eq!(page(Tone::Kind, "p".into(), "en".into(), None, &Db).as_deref(), Some("KindpenNoneDb"));
     nothing();

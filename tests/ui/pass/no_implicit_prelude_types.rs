@@ -47,8 +47,8 @@ fn fails() -> ::std::result::Result<u32, E> {
     ::std::result::Result::Err(E::A)
 }
 
-fn main() -> ::mcp_runtime::Result<()> {
-    let _ = ::mcp_runtime::server!().discover().service(S).build()?;
+pub(crate) fn main() {
+    let _ =
+        ::mcp_runtime::server!().discover_in(::core::module_path!()).service(S).build().expect("a server");
     let _ = fails().is_err();
-    ::std::result::Result::Ok(())
 }

@@ -35,7 +35,7 @@ use mcp_runtime::{
     client_request::Answer,
 };
 use mcp_tests::{
-    programs::{child, example::program},
+    programs::child,
     support::{HttpRequest, TestFolder, server_key, unique},
 };
 use serde_json::{Value, json};
@@ -137,7 +137,7 @@ impl Cluster {
         let url = redis.url();
         let path = ledger.display().to_string();
         let environment = [("MCP_SERVER_KEYS", key.as_str()), ("MCP_SHARED", &url), ("LEDGER", &path)];
-        let program = program("replica");
+        let program = env!("CARGO_BIN_EXE_replica").into();
         let replicas = Replicas::start(program, manifest_dir().to_owned(), &environment);
         let [at] = free_addresses();
         let proxy = Nginx::start(at, &replicas.addresses())?;

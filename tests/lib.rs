@@ -1,6 +1,6 @@
 //! Shared by the test binaries: a client that speaks raw JSON, and programs as processes. Also the pages of the guide
 //! and the examples of the attributes, whose crate cannot depend on the runtime: their Rust blocks are compiled and run as
-//! doctests. Those of the README are doctests of `mcp-runtime`.
+//! doctests; `build.rs` takes those with `#[test]` functions out. Those of the README are doctests of `mcp-runtime`.
 
 pub mod programs;
 pub mod support;
@@ -77,7 +77,7 @@ mod docs {
     struct Versions;
     #[doc = include_str!("../docs/sessions.md")]
     struct Sessions;
-    #[doc = include_str!("../docs/testing.md")]
+    #[doc = include_str!(concat!(env!("OUT_DIR"), "/testing.md"))]
     struct Testing;
     #[doc = include_str!("../docs/tool-or-resource.md")]
     struct ToolOrResource;
@@ -85,13 +85,13 @@ mod docs {
     struct Database;
     #[doc = include_str!("../docs/authorization.md")]
     struct Authorization;
-    #[doc = include_str!("../docs/authentication.md")]
+    #[doc = include_str!(concat!(env!("OUT_DIR"), "/authentication.md"))]
     struct Authentication;
     #[doc = include_str!("../docs/limits.md")]
     struct Limits;
-    #[doc = include_str!("../docs/deploy.md")]
+    #[doc = include_str!(concat!(env!("OUT_DIR"), "/deploy.md"))]
     struct Deploy;
-    #[doc = include_str!("../docs/server-card.md")]
+    #[doc = include_str!(concat!(env!("OUT_DIR"), "/server-card.md"))]
     struct ServerCard;
     #[doc = include_str!("../docs/cluster.md")]
     struct Cluster;
@@ -101,11 +101,11 @@ mod docs {
     struct Logging;
     #[doc = include_str!("../docs/graceful-shutdown.md")]
     struct GracefulShutdown;
-    #[doc = include_str!("../docs/behind-a-proxy.md")]
+    #[doc = include_str!(concat!(env!("OUT_DIR"), "/behind-a-proxy.md"))]
     struct BehindAProxy;
     #[doc = include_str!("../docs/agents.md")]
     struct Agents;
-    #[doc = include_str!("../docs/from-rmcp.md")]
+    #[doc = include_str!(concat!(env!("OUT_DIR"), "/from-rmcp.md"))]
     struct FromRmcp;
     #[doc = include_str!("../docs/troubleshooting.md")]
     struct Troubleshooting;

@@ -20,6 +20,7 @@ mod made_state;
 mod matrix;
 mod metadata;
 mod own_results;
+mod pages;
 mod prelude;
 mod process;
 mod prompts;

@@ -598,6 +598,24 @@ fn unit_tests_end_where_their_module_ends() {
     assert_eq!(without_unit_tests(text), "a\nb\nd\n");
 }
 
+#[test]
+fn libraries_that_are_not_compiled_for_unit_tests_have_none() {
+    let is_left_out = |manifest: &str| {
+        let library = manifest.split("\n[").find(|section| section.starts_with("lib]"));
+        library.is_some_and(|library| library.lines().any(|line| line == "test = false"))
+    };
+    let mut wrong = Vec::new();
+    for (name, manifest) in texts().filter(|(name, _)| name.ends_with("/Cargo.toml")) {
+        let source = name.replace("Cargo.toml", "src/");
+        let is_wrong =
+            |(path, text): &(String, String)| path.starts_with(&source) && text.contains("#[cfg(test)]");
+        if is_left_out(&manifest) {
+            wrong.extend(texts().filter(is_wrong).map(|(path, _)| format!("{path}: a test that is not run")));
+        }
+    }
+    report(&wrong);
+}
+
 /// The source of a crate's files without comments and unit tests, by path below `src`.
 fn sources(krate: &str) -> Vec<(String, String)> {
     let prefix = format!("{krate}/src/");

@@ -15,7 +15,7 @@ mod macro_rules;
 mod mains;
 mod marker_gives_way;
 mod no_implicit_prelude_types;
-// public, for the lints of what is
+// public, as is `strict_lints`, for the lints of what is
 pub mod options;
 mod other_name;
 mod own_derives;
@@ -24,6 +24,7 @@ mod raw_identifiers;
 mod service_forms;
 mod settings;
 mod shadowed_prelude;
+pub mod strict_lints;
 mod type_forms;
 
 /// The name under which `other_name` finds the runtime.
@@ -37,7 +38,7 @@ fn main() -> ExitCode {
         Some("keys_from_env") => return keys_from_env::child().report(),
         Some(main) => return mains::child(main),
     }
-    let programs: [fn(); 20] = [
+    let programs: [fn(); 21] = [
         aliases::main,
         cfg::main,
         error_types::main,
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         service_forms::main,
         settings::main,
         shadowed_prelude::main,
+        strict_lints::main,
         type_forms::main,
     ];
     for program in programs {

@@ -582,34 +582,3 @@ fn responses(
     let kind = schema.get("type").map(|kind| json!({ "type": kind }));
     Ok((accept, kind))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_tools_are_in_snake_case_and_not_too_long() {
-        let named = |id: Option<&str>, path: &str| {
-            tool_name(&Operation {
-                method: "GET",
-                path: path.to_owned(),
-                id: id.map(str::to_owned),
-                tags: Vec::new(),
-                is_deprecated: false,
-                place: 0..0,
-                shared_parameters: Vec::new(),
-            })
-        };
-        for (id, name) in [
-            ("getOrdersById", "get_orders_by_id"),
-            ("repos/list-for-org", "repos_list_for_org"),
-            ("HTTPServer2Get", "http_server2_get"),
-            ("__x__", "x"),
-            ("a\u{1b}[31mb\r\n", "a_31mb"),
-        ] {
-            assert_eq!(named(Some(id), "/"), name);
-        }
-        assert_eq!(named(None, "/orders/{orderId}.json"), "get_orders_order_id_json");
-        assert_eq!(named(Some(&"x".repeat(100)), "/").len(), 64);
-    }
-}

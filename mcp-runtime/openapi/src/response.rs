@@ -153,28 +153,3 @@ fn compact(json: &RawValue) -> serde_json::Result<Box<RawValue>> {
     }
     RawValue::from_string(compact)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn json_loses_its_blanks_and_nothing_else() {
-        let json = "{ \"a b\" : [ 1.10,\n 123456789012345678901234567890 ],\t\"c\\\" d\": \"\\\\\" }";
-        let json = RawValue::from_string(json.to_owned()).expect("JSON");
-        assert_eq!(
-            compact(&json).expect("JSON").get(),
-            "{\"a b\":[1.10,123456789012345678901234567890],\"c\\\" d\":\"\\\\\"}"
-        );
-    }
-
-    #[test]
-    fn a_failure_says_its_status_and_how_its_body_begins() {
-        let long = format!("\u{1b}[31mno\n{}", "x".repeat(5000));
-        let text = failure(StatusCode::UNAUTHORIZED, long.as_bytes());
-        assert!(text.starts_with("the API answered 401 Unauthorized: [31mno\nxxx"), "{text}");
-        assert!(text.len() < 1100);
-        let moved = failure(StatusCode::FOUND, b"<a href=http://169.254.169.254>");
-        assert_eq!(moved, "the API answered 302 Found, and redirects are not followed");
-    }
-}

@@ -103,6 +103,26 @@ fn a_rule_or_a_name_that_no_operation_has_is_an_error() {
     }
 }
 
+#[tokio::test]
+async fn names_of_tools_are_in_snake_case_and_not_too_long() {
+    let named = async |path: &str, operation: Value| {
+        let description = json!({ "openapi": "3.1.0", "paths": { path: { "get": operation } } }).to_string();
+        names(OpenApi::parse(description).expect("a description").server("https://x.example")).await.remove(0)
+    };
+    for (id, name) in [
+        ("getOrdersById", "get_orders_by_id"),
+        ("repos/list-for-org", "repos_list_for_org"),
+        ("HTTPServer2Get", "http_server2_get"),
+        ("__x__", "x"),
+        ("a\u{1b}[31mb\r\n", "a_31mb"),
+    ] {
+        assert_eq!(named("/", json!({ "operationId": id })).await, name);
+    }
+    let by_id = json!({ "parameters": [{ "name": "orderId", "in": "path", "required": true }] });
+    assert_eq!(named("/orders/{orderId}.json", by_id).await, "get_orders_order_id_json");
+    assert_eq!(named("/", json!({ "operationId": "x".repeat(100) })).await.len(), 64);
+}
+
 #[test]
 fn two_operations_of_one_name_are_an_error_that_says_what_to_write() {
     let error = error(shop().rename("getOrder", "list_orders"));

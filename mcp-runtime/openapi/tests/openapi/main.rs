@@ -8,3 +8,4 @@ mod routes;
 mod safety;
 mod schemas;
 mod support;
+mod yaml;

@@ -19,7 +19,7 @@ async fn json_is_structured_content_with_the_schema_of_the_response() {
         response(
             200,
             "application/json; charset=utf-8",
-            "{ \"n\": 12345678901234567890123,\n \"s\": \" x \" }",
+            "{ \"n\": 12345678901234567890123,\n \"s\" : \" x \",\t\"a\\\" b\": [ 1.10, \"\\\\\" ] }",
         )
     })
     .await;
@@ -32,7 +32,8 @@ async fn json_is_structured_content_with_the_schema_of_the_response() {
         json!({ "type": "object", "required": ["n"], "properties": { "n": { "type": "number" }, "s": { "type": "string" } } })
     );
     let reply = server.call("call", json!({})).await;
-    reply.expect_text("{\"n\":12345678901234567890123,\"s\":\" x \"}");
+    // numbers stay as they are written
+    reply.expect_text("{\"n\":12345678901234567890123,\"s\":\" x \",\"a\\\" b\":[1.10,\"\\\\\"]}");
     assert_eq!(reply.value()["structuredContent"]["s"], " x ");
     assert_eq!(recorder.last().header("accept"), Some("application/json"));
 }
@@ -98,7 +99,12 @@ async fn failures_are_errors_with_the_status_and_an_excerpt() {
             "the API answered 400 Bad Request: {\"error\": \"no such order\"}",
         ),
         (401, "", "the API answered 401 Unauthorized"),
-        (503, "busy\u{1b}[2J", "the API answered 503 Service Unavailable: busy[2J"),
+        (503, "busy\u{1b}[2J\nnow", "the API answered 503 Service Unavailable: busy[2J\nnow"),
+        (
+            302,
+            "<a href=http://169.254.169.254>",
+            "the API answered 302 Found, and redirects are not followed",
+        ),
     ] {
         let recorder = Recorder::answering(move || response(status, "application/json", body)).await;
         let schema = json!({ "type": "object" });

@@ -1,6 +1,7 @@
 //! Shared by the test binaries: a client that speaks raw JSON, and programs as processes. Also the pages of the guide
 //! and the examples of the attributes, whose crate cannot depend on the runtime: their Rust blocks are compiled and run as
-//! doctests; `build.rs` takes those with `#[test]` functions out. Those of the README are doctests of `mcp-runtime`.
+//! doctests; `build.rs` takes those with `#[test]` functions out. Those of the README are doctests of `mcp-runtime`, and those of
+//! pages that need crates which take long to compile are doctests of `mcp-external-tests`.
 
 pub mod programs;
 pub mod support;
@@ -67,8 +68,6 @@ mod docs {
     struct Apps;
     #[doc = include_str!("../docs/layers.md")]
     struct Layers;
-    #[doc = include_str!("../docs/telemetry.md")]
-    struct Telemetry;
     #[doc = include_str!("../docs/context.md")]
     struct Request;
     #[doc = include_str!("../docs/transports.md")]
@@ -81,8 +80,6 @@ mod docs {
     struct Testing;
     #[doc = include_str!("../docs/tool-or-resource.md")]
     struct ToolOrResource;
-    #[doc = include_str!("../docs/database.md")]
-    struct Database;
     #[doc = include_str!("../docs/authorization.md")]
     struct Authorization;
     #[doc = include_str!(concat!(env!("OUT_DIR"), "/authentication.md"))]
@@ -93,8 +90,6 @@ mod docs {
     struct Deploy;
     #[doc = include_str!(concat!(env!("OUT_DIR"), "/server-card.md"))]
     struct ServerCard;
-    #[doc = include_str!("../docs/cluster.md")]
-    struct Cluster;
     #[doc = include_str!("../docs/security.md")]
     struct Security;
     #[doc = include_str!("../docs/logging.md")]

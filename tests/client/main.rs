@@ -4,7 +4,6 @@ mod agent;
 mod authorizations;
 mod catalog;
 mod events;
-mod examples;
 mod exchanges;
 mod hostile;
 mod http;

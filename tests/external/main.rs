@@ -5,6 +5,8 @@
 //! |---|---|
 //! | `apps` | Node 22, for its Chromium |
 //! | `client` | Node, Python |
+//! | `examples` | the programs of `examples`; SQLite, which takes long to compile |
+//! | `instrument` | the attributes of `tracing`, which take long to compile |
 //! | `interop` | Node, Python |
 //! | `licences` | Python |
 //! | `nginx` | nginx |
@@ -13,11 +15,15 @@
 //! | `postgres` | PostgreSQL |
 //! | `prometheus` | promtool; Prometheus, if asked for |
 //! | `redis`, `shared` | Redis; Valkey, if there is one |
+//! | `routes` | the crate `utoipa`, which takes long to compile |
 //! | `schema_oracle` | the crates `jsonschema` and `proptest`, which take long to compile |
+//! | `telemetry` | the SDK of OpenTelemetry, which takes long to compile |
 //! | `tls` | aws-lc, which takes long to compile |
 
 mod apps;
 mod client;
+mod examples;
+mod instrument;
 mod interop;
 mod licences;
 #[cfg(unix)]
@@ -29,11 +35,15 @@ mod postgres;
 mod prometheus;
 #[cfg(unix)]
 mod redis;
+mod routes;
 mod schema_oracle;
 #[cfg(unix)]
 #[path = "../shared/mod.rs"]
 mod shared;
+#[cfg(unix)]
+mod stores;
+mod telemetry;
 mod tls;
 
 #[cfg(unix)]
-use redis::stores;
+use stores::stores;

@@ -154,7 +154,7 @@ fn links_between_pages_resolve() {
 #[test]
 fn every_page_of_the_guide_is_listed_and_its_rust_is_compiled() {
     let index = read("docs/README.md");
-    let doctests = read("tests/lib.rs");
+    let doctests = read("tests/lib.rs") + &read("tests/external/programs/lib.rs");
     let listed = links(&index);
     let mut wrong = Vec::new();
     for name in files().keys().filter_map(|name| name.strip_prefix("docs/")) {
@@ -162,9 +162,9 @@ fn every_page_of_the_guide_is_listed_and_its_rust_is_compiled() {
             wrong.push(format!("`docs/{name}` is not in `docs/README.md`"));
         }
         // or what `tests/build.rs` makes of the page
-        let is_compiled = [format!("\"../docs/{name}\""), format!("\"/{name}\"")];
+        let is_compiled = [format!("../docs/{name}\""), format!("\"/{name}\"")];
         if !is_compiled.iter().any(|path| doctests.contains(path)) {
-            wrong.push(format!("`docs/{name}` is not in `tests/lib.rs`"));
+            wrong.push(format!("`docs/{name}` is not in a `lib.rs` of tests"));
         }
     }
     for name in files().keys().filter_map(|name| name.strip_prefix("mcp-macros/src/examples/")) {
@@ -481,8 +481,8 @@ fn every_fuzz_target_has_seeds_and_a_program() {
 }
 
 /// What `cargo test` builds has no functions of fuzzers in it, and a member that is forgotten is not tested. `.ci/run` runs the
-/// tests that need other programs, `.ci/interface` the test of the public interface, which rustdoc writes, and `.ci/features` the
-/// programs with few features.
+/// tests that need other programs and the examples as programs, `.ci/interface` the test of the public interface, which rustdoc
+/// writes, and `.ci/features` the programs with few features.
 #[test]
 fn cargo_test_runs_the_tests_of_every_member_but_those_with_programs_or_features_of_their_own() {
     let manifest = read("Cargo.toml");
@@ -492,7 +492,8 @@ fn cargo_test_runs_the_tests_of_every_member_but_those_with_programs_or_features
     };
     let mut all = members("members = ");
     all.retain(|member| {
-        !["tests/external", "tests/features/*", "tests/fuzz", "tests/interface"].contains(&&**member)
+        !["examples", "tests/external", "tests/features/*", "tests/fuzz", "tests/interface"]
+            .contains(&&**member)
     });
     assert_eq!(all, members("default-members = "));
 }

@@ -12,11 +12,18 @@ use mcp_runtime::{
     testing::{Reply, TestServer},
 };
 use mcp_tests::support::{PrintedText, soon};
-use opentelemetry::trace::TracerProvider as _;
-use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 use serde_json::Value;
-use tracing::{Event, Subscriber, field::Field, subscriber::DefaultGuard};
-use tracing_subscriber::{Layer, layer, layer::SubscriberExt as _};
+use tracing::{
+    Event, Subscriber,
+    field::{Field, Visit},
+    span,
+    subscriber::DefaultGuard,
+};
+use tracing_subscriber::{
+    Layer,
+    layer::{self, SubscriberExt as _},
+    registry::LookupSpan,
+};
 
 /// The legacy revisions, oldest first.
 pub(crate) const LEGACY: [Revision; 4] =
@@ -181,32 +188,65 @@ pub(crate) fn everything_printed() -> (PrintedText, impl Sized) {
     (everything, subscribe(subscriber))
 }
 
-/// What this thread's spans are exported to.
-pub(crate) struct Exported {
-    pub(crate) exporter: InMemorySpanExporter,
-    _provider: SdkTracerProvider,
+/// What a span has recorded.
+pub(crate) type Fields = BTreeMap<String, String>;
+
+struct IntoFields<'a>(&'a mut Fields);
+
+impl Visit for IntoFields<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.insert(field.name().to_owned(), format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name().to_owned(), value.to_owned());
+    }
+}
+
+/// The spans of requests of this thread while it is held.
+pub(crate) struct Spans {
+    ended: Ended,
     _subscribed: Subscribed,
 }
 
-impl Exported {
-    pub(crate) fn capture() -> Self {
-        let exporter = InMemorySpanExporter::default();
-        let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
-        let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
-        let _subscribed = subscribe(tracing_subscriber::registry().with(layer));
-        Self { exporter, _provider: provider, _subscribed }
+#[derive(Clone, Default)]
+struct Ended(Arc<Mutex<Vec<Fields>>>);
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Ended {
+    fn on_new_span(&self, attributes: &span::Attributes<'_>, id: &span::Id, context: layer::Context<'_, S>) {
+        let mut fields = Fields::new();
+        attributes.record(&mut IntoFields(&mut fields));
+        context.span(id).expect("it is new").extensions_mut().insert(fields);
     }
 
-    /// The spans of requests since the last call of this, in the order in which they ended.
-    pub(crate) fn take(&self) -> Vec<SpanData> {
-        let mut spans = self.exporter.get_finished_spans().unwrap();
-        self.exporter.reset();
-        spans.retain(|span| span.attributes.iter().any(|a| a.key.as_str() == "mcp.method.name"));
+    fn on_record(&self, id: &span::Id, values: &span::Record<'_>, context: layer::Context<'_, S>) {
+        let span = context.span(id).expect("it is open");
+        let mut extensions = span.extensions_mut();
+        values.record(&mut IntoFields(extensions.get_mut().expect("its fields")));
+    }
+
+    fn on_close(&self, id: span::Id, context: layer::Context<'_, S>) {
+        let fields = context.span(&id).expect("it ends").extensions_mut().remove().expect("its fields");
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(fields);
+    }
+}
+
+impl Spans {
+    pub(crate) fn capture() -> Self {
+        let ended = Ended::default();
+        let _subscribed = subscribe(tracing_subscriber::registry().with(ended.clone()));
+        Self { ended, _subscribed }
+    }
+
+    /// Those that have ended since the last call of this.
+    pub(crate) fn take(&self) -> Vec<Fields> {
+        let mut spans = std::mem::take(&mut *self.ended.0.lock().unwrap_or_else(PoisonError::into_inner));
+        spans.retain(|fields| fields.contains_key("mcp.method.name"));
         spans
     }
 
     #[track_caller]
-    pub(crate) fn only(&self) -> SpanData {
+    pub(crate) fn only(&self) -> Fields {
         let mut spans = self.take();
         assert_eq!(spans.len(), 1, "{spans:?}");
         spans.remove(0)

@@ -113,7 +113,7 @@ fn durations(text: &str) -> BTreeMap<String, String> {
 
 #[tokio::test]
 async fn a_failed_call_has_one_reason_in_the_audit_log_metrics_and_spans() {
-    let exported = Exported::capture();
+    let recorded = Spans::capture();
     let lines = AuditLines::default();
     let server = builder().audit(lines.sink()).telemetry(|t| t.metrics()).build().unwrap();
     let client = TestServer::of(&server);
@@ -145,17 +145,14 @@ async fn a_failed_call_has_one_reason_in_the_audit_log_metrics_and_spans() {
         ("resources/read", read("panics://x"), "error", "invalid_arguments", "-32602", Some(-32602)),
         ("prompts/get", numbered, "error", "invalid_arguments", "-32602", Some(-32602)),
     ] {
-        exported.take();
+        recorded.take();
         let _ = client.request(method, params.clone()).await;
         let line = lines.next().await;
         let text = |member: &str| line[member].as_str().unwrap_or_default();
         assert_eq!((text("outcome"), text("reason")), (outcome, reason), "{line}");
         assert_eq!(line["code"].as_i64(), code, "{line}");
-        let spans = exported.take();
-        let attribute = |key: &str| {
-            let found = spans.iter().flat_map(|span| &span.attributes).find(|a| a.key.as_str() == key);
-            found.map(|attribute| attribute.value.to_string()).unwrap_or_default()
-        };
+        let spans = recorded.take();
+        let attribute = |key: &str| spans.iter().find_map(|span| span.get(key)).cloned().unwrap_or_default();
         assert_eq!(
             (attribute("error.type"), attribute("mcp.error.reason")),
             (error.into(), reason.into()),
@@ -184,7 +181,7 @@ async fn a_failed_call_has_one_reason_in_the_audit_log_metrics_and_spans() {
     // one that its client leaves
     let left = tokio::time::timeout(Duration::from_millis(20), client.call("single", json!({}))).await;
     assert!(left.is_err());
-    let span = format!("{:?}", exported.take().pop().expect("its span"));
+    let span = format!("{:?}", recorded.take().pop().expect("its span"));
     assert!(span.contains("error.type") && span.contains("cancelled"), "{span}");
     let line = lines.next().await;
     assert_eq!((&line["outcome"], &line["reason"]), (&json!("cancelled"), &json!("cancelled")));
@@ -192,13 +189,10 @@ async fn a_failed_call_has_one_reason_in_the_audit_log_metrics_and_spans() {
 
 #[tokio::test]
 async fn spans_and_metrics_name_the_template_of_a_resource_and_not_the_uri_that_a_client_made_up() {
-    let exported = Exported::capture();
+    let recorded = Spans::capture();
     let server = builder().telemetry(|t| t.metrics()).build().unwrap();
     let http = HttpServer::of(&server).await;
-    let attributes = || -> BTreeMap<String, String> {
-        let all = exported.take().into_iter().flat_map(|span| span.attributes);
-        all.map(|a| (a.key.to_string(), a.value.to_string())).collect()
-    };
+    let attributes = || recorded.take().into_iter().flatten().collect::<BTreeMap<_, _>>();
     for (uri, fixed, template) in
         [("page://one", Some("page://one"), "page://one"), ("panics://7", None, "panics://{id}")]
     {

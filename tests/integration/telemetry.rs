@@ -1,30 +1,8 @@
-//! Spans and metrics of requests, as exporters get them.
-
-use opentelemetry::trace::{SpanKind, Status};
-use opentelemetry_sdk::trace::SpanData;
+//! Spans of requests, as subscribers see them, and metrics. `tests/external` has the spans that exporters of OpenTelemetry get.
 
 use crate::prelude::*;
 
 const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-
-/// The attributes of the conventions; those of source code are left out.
-fn attributes(span: &SpanData) -> BTreeMap<String, String> {
-    let own = |key: &str| {
-        ["mcp.", "gen_ai.", "rpc.", "jsonrpc.", "error.", "network.", "client."]
-            .iter()
-            .any(|prefix| key.starts_with(prefix))
-    };
-    let attributes = span.attributes.iter().filter(|attribute| own(attribute.key.as_str()));
-    attributes.map(|a| (a.key.to_string(), a.value.to_string())).collect()
-}
-
-#[track_caller]
-fn expect_attributes(span: &SpanData, expected: &[(&str, &str)]) {
-    let mut attributes = attributes(span);
-    attributes.remove("jsonrpc.request.id").expect("an id");
-    let expected = expected.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
-    assert_eq!(attributes, expected.collect());
-}
 
 /// Adds, unless a sum is too large
 #[mcp_tool]
@@ -57,101 +35,6 @@ fn builder() -> ServerBuilder {
 }
 
 #[tokio::test]
-async fn each_request_is_a_span_by_the_conventions() {
-    let exported = Exported::capture();
-    let server = serve(builder());
-    server.call("add", json!({ "a": 1, "b": 2 })).await.expect_text("3");
-    let span = exported.only();
-    assert_eq!(
-        (&*span.name, &span.span_kind, &span.status),
-        ("tools/call add", &SpanKind::Server, &Status::Unset)
-    );
-    let call = [
-        ("gen_ai.operation.name", "execute_tool"),
-        ("gen_ai.tool.name", "add"),
-        ("mcp.method.name", "tools/call"),
-        ("mcp.protocol.version", "2026-07-28"),
-    ];
-    expect_attributes(&span, &call);
-
-    server.call("add", json!({ "a": i64::MAX, "b": 2 })).await.expect_failure("too large");
-    let span = exported.only();
-    assert!(matches!(span.status, Status::Error { .. }), "{span:?}");
-    expect_attributes(&span, &[&call[..], &[("error.type", "tool_error")]].concat());
-
-    // the name that the client made up is nowhere
-    server.call("made_up", json!({})).await.expect_code(-32602);
-    let span = exported.only();
-    assert_eq!(span.name, "tools/call");
-    assert!(!format!("{span:?}").contains("made_up"), "{span:?}");
-    let failed = |method: &'static str, reason: &'static str| {
-        [
-            ("error.type", "-32602"),
-            ("mcp.error.reason", reason),
-            ("mcp.method.name", method),
-            ("mcp.protocol.version", "2026-07-28"),
-            ("rpc.response.status_code", "-32602"),
-        ]
-    };
-    expect_attributes(&span, &failed("tools/call", "unknown"));
-
-    server.request("made/up", json!({})).await.expect_code(-32601);
-    let span = exported.only();
-    assert_eq!(span.name, "_OTHER");
-    assert!(!format!("{span:?}").contains("made/up"), "{span:?}");
-
-    server.prompt("greeting", json!({ "name": "Ada" })).await.expect_ok();
-    let span = exported.only();
-    assert_eq!(span.name, "prompts/get greeting");
-    let prompt = [
-        ("gen_ai.prompt.name", "greeting"),
-        ("mcp.method.name", "prompts/get"),
-        ("mcp.protocol.version", "2026-07-28"),
-    ];
-    expect_attributes(&span, &prompt);
-
-    let template = ("mcp.resource.uri_template", "note://{id}");
-    let read = [("mcp.method.name", "resources/read"), ("mcp.protocol.version", "2026-07-28"), template];
-    server.read("note://7").await.expect_ok();
-    let span = exported.only();
-    assert_eq!(span.name, "resources/read");
-    expect_attributes(&span, &read);
-    server.read("note://0").await.expect_code(-32602);
-    let not_found = failed("resources/read", "not_found");
-    expect_attributes(&exported.only(), &[&not_found[..], &[template]].concat());
-
-    server.call_task("job", json!({})).await.expect_text("done");
-    let names: Vec<_> = exported.take().into_iter().map(|span| span.name).collect();
-    assert_eq!(names[0], "tools/call job");
-    assert!(names.len() > 1 && names[1..].iter().all(|name| name == "tasks/get"), "{names:?}");
-}
-
-#[tokio::test]
-async fn a_span_continues_the_trace_of_its_client_and_those_of_functions_continue_it() {
-    let exported = Exported::capture();
-    let server = serve(builder());
-    let params = json!({
-        "name": "add",
-        "arguments": { "a": 1, "b": 2 },
-        "_meta": { "traceparent": TRACEPARENT, "tracestate": "vendor=1" },
-    });
-    server.request("tools/call", params).await.expect_text("3");
-    let spans = exported.exporter.get_finished_spans().unwrap();
-    let find = |name: &str| spans.iter().find(|span| span.name == name).expect("a span");
-    let (span, inside) = (find("tools/call add"), find("inside the function"));
-    assert_eq!(span.span_context.trace_id().to_string(), "0af7651916cd43dd8448eb211c80319c");
-    assert_eq!(span.parent_span_id.to_string(), "b7ad6b7169203331");
-    assert!(span.parent_span_is_remote);
-    assert_eq!(span.span_context.trace_state().header(), "vendor=1");
-    assert_eq!(inside.parent_span_id, span.span_context.span_id());
-    exported.exporter.reset();
-
-    let malformed = json!({ "uri": "note://7", "_meta": { "traceparent": "00-zz" } });
-    server.request("resources/read", malformed).await.expect_ok();
-    assert!(!exported.only().parent_span_is_remote);
-}
-
-#[tokio::test]
 async fn subscribers_that_export_nothing_see_the_trace_of_a_client_as_fields() {
     let printed = PrintedText::default();
     let writer = printed.clone();
@@ -178,33 +61,6 @@ async fn subscribers_that_export_nothing_see_the_trace_of_a_client_as_fields() {
     }
 }
 
-#[tokio::test]
-async fn the_end_of_a_task_is_a_span_in_the_trace_of_its_request() {
-    let exported = Exported::capture();
-    let fail = ToolDef::builder("fail")
-        .task(mcp_runtime::tool::TaskMode::Capable)
-        .handler(|_: ToolCall| async { Err::<String, _>(ToolError::new("out of paper")) });
-    let server = serve(builder().add(fail).telemetry(|telemetry| telemetry.metrics()));
-    for (tool, outcome, error) in [("job", "completed", None), ("fail", "tool_error", Some("tool_error"))] {
-        assert_eq!(server.call_task(tool, json!({})).await.is_error(), error.is_some());
-        let spans = || exported.exporter.get_finished_spans().unwrap();
-        let name = format!("task {tool}");
-        assert!(soon(|| spans().iter().any(|span| span.name == name)).await, "{:?}", spans());
-        let spans = spans();
-        let find = |name: &str| spans.iter().find(|span| span.name == name).expect("a span");
-        let (request, task) = (find(&format!("tools/call {tool}")), find(&name));
-        assert_eq!(task.parent_span_id, request.span_context.span_id());
-        assert!(request.end_time <= task.end_time, "the request does not last as long as its task");
-        assert_eq!(task.span_kind, SpanKind::Internal);
-        let (request, task) = (attributes(request), attributes(task));
-        assert_eq!(task["mcp.task.outcome"], outcome);
-        assert_eq!(task.get("error.type").map(String::as_str), error);
-        assert_eq!(task["gen_ai.tool.name"], tool);
-        assert!(task["mcp.task.id"] == request["mcp.task.id"] && task["mcp.task.id"].len() == 8, "{task:?}");
-        exported.exporter.reset();
-    }
-}
-
 /// Signs in
 #[mcp_tool]
 fn sign_in(user: String, #[mcp(secret, name = "pass_word")] password: String) -> String {
@@ -213,17 +69,17 @@ fn sign_in(user: String, #[mcp(secret, name = "pass_word")] password: String) ->
 
 #[tokio::test]
 async fn arguments_are_recorded_only_if_asked_for_and_never_those_that_are_secret() {
-    let exported = Exported::capture();
+    let spans = Spans::capture();
     let arguments = json!({ "user": "ada", "pass_word": "xyzzy", "passWord": "xyzzy" });
     serve(mcp_runtime::server!().tool::<sign_in>()).call("sign_in", arguments.clone()).await.expect_ok();
-    assert!(!format!("{:?}", exported.only()).contains("ada"));
+    assert!(!format!("{:?}", spans.only()).contains("ada"));
     let at_run_time = ToolDef::builder("at_run_time").secret("pass_word").handler(|_: ToolCall| async { "" });
     let builder = mcp_runtime::server!().tool::<sign_in>().add(at_run_time).telemetry(|t| t.arguments());
     let server = serve(builder);
     for tool in ["sign_in", "at_run_time"] {
         server.call(tool, arguments.clone()).await.expect_ok();
-        let span = exported.only();
-        let recorded: Value = serde_json::from_str(&attributes(&span)["gen_ai.tool.call.arguments"]).unwrap();
+        let span = spans.only();
+        let recorded: Value = serde_json::from_str(&span["gen_ai.tool.call.arguments"]).unwrap();
         assert_eq!(recorded, json!({ "user": "ada", "pass_word": "[secret]", "passWord": "[secret]" }));
         assert!(!format!("{span:?}").contains("xyzzy"), "{span:?}");
     }
@@ -231,12 +87,12 @@ async fn arguments_are_recorded_only_if_asked_for_and_never_those_that_are_secre
 
 #[tokio::test]
 async fn spans_name_transport_session_and_address() {
-    let exported = Exported::capture();
+    let spans = Spans::capture();
     let server = builder().build().unwrap();
     let http = HttpServer::of(&server).await;
     let modern = HttpRequest::modern(1, "tools/list", json!({}));
     assert_eq!(modern.send(http.address).await.status, 200);
-    let span = attributes(&exported.only());
+    let span = spans.only();
     for (key, value) in
         [("network.transport", "tcp"), ("network.protocol.name", "http"), ("client.address", "127.0.0.1")]
     {
@@ -244,18 +100,21 @@ async fn spans_name_transport_session_and_address() {
     }
     assert!(!span.contains_key("mcp.session.id"), "{span:?}");
     let session = HttpRequest::initialize("2025-11-25").send(http.address).await.session();
-    assert_eq!(exported.only().name, "initialize");
+    assert_eq!(spans.only()["otel.name"], "initialize");
     for _ in 0..2 {
         HttpRequest::legacy(&session, 1, "tools/list", &json!({})).send(http.address).await;
     }
-    let spans: Vec<_> = exported.take().iter().map(attributes).collect();
-    assert_eq!(spans[0]["mcp.session.id"], spans[1]["mcp.session.id"]);
+    let of_session = spans.take();
+    assert_eq!(of_session[0]["mcp.session.id"], of_session[1]["mcp.session.id"]);
     // who has the id may use the session
-    assert!(!spans[0]["mcp.session.id"].contains(&session) && !session.contains(&spans[0]["mcp.session.id"]));
-    assert_eq!(spans[0]["mcp.protocol.version"], "2025-11-25");
+    assert!(
+        !of_session[0]["mcp.session.id"].contains(&session)
+            && !session.contains(&of_session[0]["mcp.session.id"])
+    );
+    assert_eq!(of_session[0]["mcp.protocol.version"], "2025-11-25");
     let mut lines = LineConnection::serve(&server, 1 << 16);
     lines.reply_to(&call(1, "add", &json!({ "a": 1, "b": 2 }))).await;
-    assert_eq!(attributes(&exported.only())["network.transport"], "pipe");
+    assert_eq!(spans.only()["network.transport"], "pipe");
     lines.close_input().await;
     lines.served().await;
     drop(http);

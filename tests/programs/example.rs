@@ -26,7 +26,8 @@ use super::{
 /// If they do not build.
 #[must_use]
 pub fn binary(name: &str) -> PathBuf {
-    static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| build("--examples").join("examples"));
+    static FOLDER: LazyLock<PathBuf> =
+        LazyLock::new(|| build(&["--package", "mcp-examples", "--examples"]).join("examples"));
     FOLDER.join(name).with_extension(std::env::consts::EXE_EXTENSION)
 }
 
@@ -37,16 +38,20 @@ pub fn binary(name: &str) -> PathBuf {
 /// If they do not build.
 #[must_use]
 pub fn program(name: &str) -> PathBuf {
-    static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| build("--bins"));
+    static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| build(&["--bins"]));
     FOLDER.join(name).with_extension(std::env::consts::EXE_EXTENSION)
 }
 
-/// With the features and the profile that `cargo test` selects, so that hardly anything is rebuilt.
-fn build(kind: &str) -> PathBuf {
+/// With the profile of this test run, so that what needs no other features is not rebuilt.
+fn build(programs: &[&str]) -> PathBuf {
     let folder = profile_dir();
     let profile = folder.file_name().filter(|name| *name != "debug").unwrap_or(OsStr::new("test"));
     let mut cargo = super::cargo();
-    cargo.args(["build", "--quiet", kind, "--profile"]).arg(profile).current_dir(super::workspace_dir());
+    cargo
+        .args(["build", "--quiet", "--profile"])
+        .arg(profile)
+        .args(programs)
+        .current_dir(super::workspace_dir());
     cargo.arg("--target-dir").arg(folder.parent().expect("a profile folder is in a target folder"));
     let _ = child::run(&mut cargo, "", PATIENCE).expect("cargo can be run").or_panic("building the programs");
     folder

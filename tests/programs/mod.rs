@@ -2,6 +2,8 @@
 
 pub mod child;
 pub mod example;
+#[cfg(unix)]
+pub mod fifo;
 
 use std::{
     env,

@@ -1,5 +1,5 @@
-//! What replicas share: the stores themselves, and servers on them. The same tests run with the store in memory and with an
-//! example's store in SQLite; `tests/external` runs them with Redis and Valkey.
+//! What replicas share: the stores themselves, and servers on them. The same tests run with the store in memory; `tests/external`
+//! runs them with Redis, Valkey and an example's store in SQLite.
 
 pub(crate) mod changes;
 mod operations;

@@ -34,3 +34,14 @@ pub fn skip(test: &str, missing: &Missing) {
 pub fn manifest_dir() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
+
+/// The pages whose blocks need crates that take long to compile. `tests/lib.rs` has the others.
+#[cfg(doctest)]
+mod docs {
+    #[doc = include_str!("../../../docs/cluster.md")]
+    struct Cluster;
+    #[doc = include_str!("../../../docs/database.md")]
+    struct Database;
+    #[doc = include_str!("../../../docs/telemetry.md")]
+    struct Telemetry;
+}

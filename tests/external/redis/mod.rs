@@ -2,6 +2,7 @@
 //! `redis-server`; not every system has Valkey.
 
 mod changes;
+mod environment;
 mod killed;
 mod left;
 mod rates;

@@ -1,22 +1,28 @@
 //! A Redis that is away, hangs, has a half-open connection, or refuses.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
-use mcp_runtime::store::Redis;
-use mcp_tests::support::{AnyStore, HttpServer, PATIENCE, PrintedText, text_of, within};
+use mcp_runtime::{
+    Server,
+    store::{Redis, Shared, Table},
+};
+use mcp_tests::support::{AnyStore, HttpServer, PATIENCE, PrintedText, soon, text_of, within};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
     sync::watch,
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 use super::{redis, until_back};
-use crate::shared::replicas::{agreed, call, server};
+use crate::shared::replicas::{agreed, call, echo, server};
 
 #[tokio::test]
 async fn redis_may_end_hang_refuse_and_come_back() {
@@ -181,4 +187,116 @@ async fn a_wrong_password_is_an_error_when_serving_begins() {
         }
     })
     .await;
+}
+
+/// The first command in these bytes, which it takes out of them.
+fn take_command(bytes: &mut Vec<u8>) -> Option<Vec<String>> {
+    let mut at = 0;
+    let mut line = |length: Option<usize>| {
+        let rest = bytes.get(at..)?;
+        let end = length.or_else(|| rest.windows(2).position(|two| two == b"\r\n"))?;
+        let text = String::from_utf8_lossy(rest.get(..end)?).into_owned();
+        at += end + 2;
+        Some(text)
+    };
+    let number = |text: String| text[1..].parse::<usize>().expect("a number");
+    let words = number(line(None)?);
+    let command = (0..words).map(|_| {
+        let length = number(line(None)?);
+        line(Some(length))
+    });
+    let command: Option<Vec<String>> = command.collect();
+    if at > bytes.len() {
+        return None;
+    }
+    bytes.drain(..at);
+    command
+}
+
+/// What answers as Redis would, with what a function says to a command. Returns its URL, and how many connections it has
+/// accepted.
+async fn imitated_redis(
+    answer: impl Fn(&str) -> &'static str + Clone + Send + 'static,
+) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("redis://{}", listener.local_addr().expect("an address"));
+    let accepted = Arc::new(AtomicUsize::new(0));
+    let count = accepted.clone();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            count.fetch_add(1, Ordering::Relaxed);
+            let answer = answer.clone();
+            tokio::spawn(async move {
+                let (mut bytes, mut chunk) = (Vec::new(), [0; 1024]);
+                while let Ok(length @ 1..) = stream.read(&mut chunk).await {
+                    bytes.extend_from_slice(&chunk[..length]);
+                    while let Some(command) = take_command(&mut bytes) {
+                        if stream.write_all(answer(&command[0]).as_bytes()).await.is_err() {
+                            return;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    (url, accepted)
+}
+
+const HELLO: &str = "%1\r\n$5\r\nproto\r\n:3\r\n";
+
+#[tokio::test]
+async fn a_redis_with_too_many_clients_is_tried_again() {
+    let is_crowded = Arc::new(AtomicBool::new(true));
+    let crowded = is_crowded.clone();
+    let (url, _) = imitated_redis(move |command| match command {
+        "HELLO" if crowded.load(Ordering::Relaxed) => "-ERR max number of clients reached\r\n",
+        "HELLO" => HELLO,
+        "HMGET" => "*2\r\n_\r\n_\r\n",
+        _ => "+PONG\r\n",
+    })
+    .await;
+    let (store, table) = (Redis::at(url), Table::new("a", 1, 1, 100));
+    store.open().await.expect("it may have room later");
+    assert!(store.get(&table, "a").await.is_err());
+    is_crowded.store(false, Ordering::Relaxed);
+    while store.get(&table, "a").await.is_err() {
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_redis_that_has_become_a_replica_is_left_whichever_version_it_has() {
+    for refusal in [
+        // of a script, up to 6.2 and from 7 on
+        "-ERR Error running script (call to f_0): @user_script:9: @user_script: 9: -READONLY You can't write against a read only replica. \r\n",
+        "-READONLY You can't write against a read only replica. script: 0, on @user_script:9.\r\n",
+        "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n",
+    ] {
+        let (url, accepted) = imitated_redis(move |command| match command {
+            "HELLO" => HELLO,
+            "EVALSHA" => refusal,
+            _ => "+PONG\r\n",
+        })
+        .await;
+        let (store, table) = (Redis::at(url), Table::new("a", 1, 1, 100));
+        store.open().await.expect("it is there");
+        assert!(store.remove(&table, "a").await.is_err());
+        assert!(soon(|| accepted.load(Ordering::Relaxed) == 2).await, "{refusal}");
+    }
+}
+
+#[test]
+fn a_url_that_cannot_work_is_an_error_of_build() {
+    let refused = |store: Redis| {
+        let built = Server::builder("replicas", "1").tool::<echo>().shared(store).build();
+        built.expect_err("not a URL of Redis").to_string()
+    };
+    for wrong in ["http://127.0.0.1", "redis+cluster://127.0.0.1", "redis://", "redis://:sesame@", "sesame"] {
+        let error = refused(Redis::at(wrong));
+        assert!(error.contains("Redis") && !error.contains("sesame"), "{wrong}: {error}");
+    }
+    let error = refused(Redis::at("rediss://127.0.0.1").root_certificates("no certificate"));
+    assert!(error.contains("not in PEM"), "{error}");
+    let error = refused(Redis::at("redis://127.0.0.1").root_certificates("no certificate"));
+    assert!(error.contains("write `rediss://`"), "{error}");
 }

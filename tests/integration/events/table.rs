@@ -642,7 +642,7 @@ async fn rates_hold_for_webhooks(transport: Transport) {
 }
 
 async fn is_observed(transport: Transport) {
-    let exported = Exported::capture();
+    let recorded = Spans::capture();
     let lines = AuditLines::default();
     let observed = builder().audit(lines.sink()).telemetry(|telemetry| telemetry.metrics());
     let server = with_callers(observed.limits(|all| all.events(|events| events.webhooks_on_loopback())));
@@ -696,14 +696,17 @@ async fn is_observed(transport: Transport) {
         assert_eq!(line["arguments"], json!(["severity"]), "{line}");
     }
     assert_eq!(line_of("events/poll", "made.up").expect("a line")["reason"], "unknown");
-    let spans = || exported.exporter.get_finished_spans().expect("spans");
-    let has_span = |method: &str| spans().iter().any(|span| span.name == format!("{method} {CREATED}"));
+    let mut spans = Vec::new();
     for method in &methods {
-        let names = || spans().iter().map(|span| span.name.clone()).collect::<Vec<_>>();
-        assert!(soon(|| has_span(method)).await, "{method}: {:?}", names());
+        let name = format!("{method} {CREATED}");
+        let has_ended = || {
+            spans.extend(recorded.take());
+            spans.iter().any(|span| span.get("otel.name") == Some(&name))
+        };
+        assert!(soon(has_ended).await, "{method}: {spans:?}");
     }
     // what a client made up is nowhere
-    let everything = format!("{:?} {}", spans(), server.metrics().expect("they are collected"));
+    let everything = format!("{spans:?} {}", server.metrics().expect("they are collected"));
     assert!(!everything.contains("made.up"));
 }
 

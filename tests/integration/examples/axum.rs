@@ -1,6 +1,5 @@
 //! The `axum` example, over HTTP.
 
-use super::program;
 use crate::prelude::*;
 
 #[allow(dead_code, reason = "`main` is what the example's program has besides")]
@@ -48,10 +47,4 @@ async fn both_paths_reach_the_same_endpoint() {
         let call = HttpRequest::legacy(&ada.session(), 1, "tools/call", &json!({ "name": "whoami" }));
         assert_eq!(sign(call.path("/tools/mcp"), token).send(address).await.status, status, "{token}");
     }
-}
-
-#[tokio::test]
-async fn the_program_serves_http() {
-    let (_program, address) = program::serve_http("axum");
-    assert_eq!(text(&call(address, "ada-secret", "whoami").await), "ada");
 }

@@ -1,6 +1,5 @@
-//! The `convert` example: with settings of the test, and as a program.
+//! The `convert` example, with settings of the test.
 
-use super::program;
 use crate::prelude::*;
 
 #[allow(dead_code, reason = "`main` is what the example's program has besides")]
@@ -19,18 +18,4 @@ async fn a_test_passes_settings_as_state() {
     server.call("convert", json!({ "amount": 5, "to": "USD" })).await.expect_text("5 Eur = 5.80 Usd");
     let reply = server.call("convert", json!({ "amount": 101, "to": "USD" })).await;
     reply.expect_failure("at most 100 can be converted at once");
-}
-
-#[test]
-fn the_program_reads_settings_from_its_environment() {
-    let folder = TestFolder::default();
-    let ledger = folder.join("ledger.txt");
-    let variables = [
-        ("LEDGER_RATES_KEY", "sk-demo".as_ref()),
-        ("LEDGER_DATABASE", ledger.as_os_str()),
-        ("XDG_CONFIG_HOME", folder.as_os_str()),
-    ];
-    let call = ["--base", "EUR", "call", "convert", r#"{"amount": 5, "to": "CHF"}"#];
-    assert_eq!(program::run("convert", &call, &variables), "5 Eur = 4.64 Chf\n");
-    assert_eq!(std::fs::read_to_string(&ledger).unwrap(), "5 Eur = 4.64 Chf\n");
 }

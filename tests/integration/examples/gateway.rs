@@ -1,8 +1,5 @@
 //! The `gateway` example, over HTTP.
 
-use mcp_tests::programs::child::send;
-
-use super::program;
 use crate::prelude::*;
 
 #[allow(dead_code, reason = "`main` is what the example's program has besides")]
@@ -107,25 +104,4 @@ async fn only_the_public_host_reaches_the_endpoint_of_a_public_server() {
     let list = signed(HttpRequest::modern(1, "tools/list", json!({})), "ada-of-acme");
     assert_eq!(list.clone().with("Host", "shop.example.com").send(address).await.status, 200);
     assert_eq!(list.with("Host", "other.example.com").send(address).await.status, 403);
-}
-
-#[cfg(unix)]
-#[tokio::test]
-async fn the_program_finishes_calls_and_ends_streams_when_it_is_told_to_stop() {
-    let (mut program, address) = program::serve_http("gateway");
-    let wanted = json!({ "notifications": { "resourceSubscriptions": ["orders://2"] } });
-    let listen = signed(HttpRequest::modern("listen", "subscriptions/listen", wanted), "ada-of-acme");
-    let mut changes = EventStream::open(&listen, address).await.unwrap();
-    changes.message().await;
-    let params = json!({ "name": "ship", "arguments": { "id": 1 }, "_meta": { "progressToken": "p" } });
-    let ship = signed(HttpRequest::modern(1, "tools/call", params), "ada-of-acme");
-    let mut shipping = EventStream::open(&ship, address).await.unwrap();
-    assert_eq!(shipping.message().await["method"], "notifications/progress");
-
-    send(program.0.id(), "TERM");
-    assert_eq!(text_of(&shipping.message().await), "order 1 (rope) was shipped by ada");
-    let end = changes.message().await;
-    assert_eq!(end["id"], "listen", "{end}");
-    assert!(soon(|| program.0.try_wait().unwrap().is_some()).await, "it does not end");
-    assert!(program.0.wait().unwrap().success());
 }

@@ -1,4 +1,5 @@
-//! Every example: its items in memory, and its program over stdio or HTTP.
+//! The items of the examples, in memory or over HTTP. `tests/external` runs their programs, and those examples that need
+//! crates that take long to compile.
 
 pub(crate) mod app;
 mod axum;
@@ -7,9 +8,7 @@ mod convert;
 mod events;
 mod everything;
 mod gateway;
-mod notes;
 mod openapi;
-mod program;
 mod protected;
 mod repo;
 mod runner;

@@ -7,7 +7,6 @@ use std::{
 
 use example::{root::Root, search::Query};
 
-use super::program;
 use crate::prelude::*;
 
 #[allow(dead_code, reason = "`main` is what the example's program has besides")]
@@ -289,13 +288,4 @@ async fn a_file_is_explained() {
     );
     let reply = server.prompt("explain", json!({ "path": "src/lib.rs", "audience": "robots" })).await;
     reply.expect_code(-32602);
-}
-
-#[test]
-fn the_program_serves_stdio() {
-    let tree = sample();
-    let root = tree.root();
-    let variables = [("REPO_ROOT", root.as_os_str())];
-    let found = program::run("repo", &["call", "search", r#"{"pattern": "needle"}"#], &variables);
-    assert!(found.contains("src/main.py"), "{found}");
 }

@@ -1,16 +1,15 @@
-//! The `runner` example: its tools in memory, and the program over stdio.
+//! The `runner` example: its tools in memory.
 
 #![cfg(unix)]
 
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
 };
 
 use example::{Outputs, ToolFile};
+use mcp_tests::programs::fifo;
 
-use super::program;
 use crate::prelude::*;
 
 #[allow(dead_code, reason = "`main` is what the example's program has besides")]
@@ -113,37 +112,14 @@ async fn an_output_without_end_is_cut() {
     assert!(listed[0]["size"].as_u64().unwrap() < (4 << 20) + 100, "{listed:?}");
 }
 
-/// A tool whose program starts another; both hold a FIFO open, to which they write a line.
-fn lingering(folder: &Folder) -> (Value, PathBuf) {
-    let fifo = folder.0.join("fifo");
-    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    (script("linger", r#"exec 3>"$1"; (echo ready >&3; sleep 1000) & wait"#), fifo)
-}
-
-/// Completes when a line was written to a FIFO; the inner future when every process that had it open has ended.
-async fn opened(fifo: &Path) -> impl Future<Output = ()> + use<> {
-    let fifo = fifo.to_owned();
-    let (line, is_there) = tokio::sync::oneshot::channel();
-    let ended = tokio::task::spawn_blocking(move || {
-        use std::io::{BufRead, BufReader, Read};
-
-        let mut file = BufReader::new(fs::File::open(fifo).unwrap());
-        let mut text = String::new();
-        file.read_line(&mut text).unwrap();
-        line.send(text).unwrap();
-        file.read_to_string(&mut String::new()).unwrap();
-    });
-    assert_eq!(within(is_there).await.unwrap(), "ready\n");
-    async move { within(ended).await.unwrap() }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn the_time_limit_kills_the_program_and_what_it_has_started() {
     let folder = Folder::new();
-    let (mut tool, fifo) = lingering(&folder);
+    let (fifo, lingering) = fifo::lingering(&folder.0);
+    let mut tool = script("linger", lingering);
     tool["timeout_seconds"] = 1.into();
     let server = with_tool(&folder, &tool);
-    let (reply, ended) = tokio::join!(server.call("linger", json!({ "value": fifo })), opened(&fifo));
+    let (reply, ended) = tokio::join!(server.call("linger", json!({ "value": fifo })), fifo::opened(&fifo));
     reply.expect_failure("1s");
     ended.await;
 }
@@ -175,39 +151,14 @@ async fn a_file_that_cannot_be_used_changes_nothing() {
     client.call("one", json!({})).await.expect_code(-32602);
 }
 
-#[test]
-fn the_sample_file_is_usable() {
+#[tokio::test]
+async fn the_sample_file_is_usable() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let file = folder.join("examples/runner/tools.json");
-    let variables = [("RUNNER_TOOLS", file.as_os_str())];
+    let (mut file, outputs) = (ToolFile::new(file), Arc::default());
+    let server = TestServer::new(example::server(&mut file, &outputs).unwrap()).unwrap();
     let arguments = json!({ "folder": folder.join("tests/integration/examples") });
     // `du` is on every machine, and `grep` is not
-    let found = program::run("runner", &["call", "disk_usage", &arguments.to_string()], &variables);
+    let found = server.call("disk_usage", arguments).await.text();
     assert!(found.contains("runner.rs\n"), "{found}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_program_reloads_its_file_and_kills_what_a_client_cancels() {
-    let folder = Folder::new();
-    folder.describe(&json!([script("one", "echo 1")]));
-    let mut server =
-        LineConnection::spawn(Command::new(program::path("runner")).env("RUNNER_TOOLS", folder.file()));
-    let acknowledged = server.listen("changes", json!({ "toolsListChanged": true })).await;
-    assert_eq!(acknowledged["toolsListChanged"], true, "{acknowledged}");
-    assert_eq!(text_of(&server.reply_to(&call(1, "one", &json!({}))).await), "1\n");
-
-    let (tool, fifo) = lingering(&folder);
-    folder.describe(&json!([tool]));
-    assert_eq!(server.message().await["method"], "notifications/tools/list_changed");
-    let ended = {
-        server.send(&call(2, "linger", &json!({ "value": fifo }))).await;
-        opened(&fifo).await
-    };
-    server.send(&cancelled(2)).await;
-    ended.await;
-    // the connection goes on
-    let list = server.request(3, "tools/list", json!({ "_meta": meta() })).await;
-    assert_eq!(list["result"]["tools"][0]["name"], "linger", "{list}");
-    server.close_input().await;
-    assert!(server.exit().await.0.success());
 }

@@ -8,7 +8,6 @@ mod cfg;
 mod child;
 mod error_types;
 mod event_forms;
-mod instrument;
 mod keys_from_env;
 mod lint_levels;
 mod macro_rules;
@@ -38,12 +37,11 @@ fn main() -> ExitCode {
         Some("keys_from_env") => return keys_from_env::child().report(),
         Some(main) => return mains::child(main),
     }
-    let programs: [fn(); 21] = [
+    let programs: [fn(); 20] = [
         aliases::main,
         cfg::main,
         error_types::main,
         event_forms::main,
-        instrument::main,
         keys_from_env::main,
         lint_levels::main,
         macro_rules::main,

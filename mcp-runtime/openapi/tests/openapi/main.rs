@@ -3,8 +3,6 @@
 mod calls;
 mod choice;
 mod results;
-#[cfg(feature = "routes")]
-mod routes;
 mod safety;
 mod schemas;
 mod support;

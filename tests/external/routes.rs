@@ -1,4 +1,4 @@
-//! Routes of the program itself: their layers, extractors and authorization run.
+//! Routes of the program itself, as `utoipa` describes them: their layers, extractors and authorization run.
 
 #![allow(unused_qualifications, reason = "of what `utoipa` generates")]
 
@@ -13,16 +13,22 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::{get, post, put},
 };
-use mcp_runtime::{
-    Principal,
-    serde_json::{self, Value, json},
-};
+use mcp_runtime::{Principal, testing::TestServer};
 use mcp_runtime_openapi::OpenApi;
+use mcp_tests::support::serve_router;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use tower_service::Service as _;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::support::{listening, serve};
+/// The URL of a server of these routes, until the test ends.
+async fn listening(routes: Router) -> String {
+    format!("http://{}", serve_router(routes).await)
+}
+
+fn serve(api: OpenApi) -> TestServer {
+    TestServer::new(mcp_runtime::server!().add(api)).expect("a server")
+}
 
 async fn authorized(request: Request, next: Next) -> Response {
     match request.headers().get("authorization") {

@@ -1,11 +1,13 @@
 //! The `notes` example.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
+use mcp_runtime::testing::TestServer;
+use mcp_tests::support::TestFolder;
 use rusqlite::Connection;
+use serde_json::{Value, json};
 
-use super::program;
-use crate::prelude::*;
+use super::programs::run;
 
 #[allow(dead_code, reason = "`main` is what the example's program has besides")]
 #[path = "../../../examples/notes/main.rs"]
@@ -130,8 +132,8 @@ fn the_program_keeps_notes_between_runs() {
     let path = file.path();
     let variables = [("NOTES_DB", path.as_os_str())];
     let tea = r#"{"title": "Tea", "text": "Sencha", "tags": ["home"]}"#;
-    assert_eq!(program::run("notes", &["call", "add_note", tea], &variables).trim(), "1");
-    assert!(program::run("notes", &["read", "note://1"], &variables).contains("Sencha"));
+    assert_eq!(run("notes", &["call", "add_note", tea], &variables).trim(), "1");
+    assert!(run("notes", &["read", "note://1"], &variables).contains("Sencha"));
 }
 
 #[tokio::test]
@@ -142,6 +144,6 @@ async fn the_contract_is_the_one_in_the_lock() {
     let server = TestServer::new(server).unwrap();
     // what is in the database is not a part of it
     add(&server, "Tea", "Sencha", &[]).await;
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/notes/mcp.lock.json");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/notes/mcp.lock.json");
     server.contract().check(path).await;
 }

@@ -1,6 +1,4 @@
-//! `#[tracing::instrument]` above and below.
-
-#![deny(warnings)]
+//! `#[tracing::instrument]` above and below the macros.
 
 use mcp_runtime::prelude::*;
 use tracing::instrument;
@@ -56,7 +54,8 @@ impl Weather {
     }
 }
 
-pub(crate) fn main() {
+#[test]
+fn functions_may_have_an_instrument_above_and_below() {
     assert_eq!(plain(1), 1);
     mcp_runtime::server!()
         .tool::<above>()

@@ -1,17 +1,45 @@
-//! The example programs.
+//! The examples of the client.
 
 use std::process::Command;
 
+use mcp_runtime::{ServerBuilder, prelude::*};
 use mcp_tests::{
     programs::{child, example},
-    support::HttpServer,
+    support::{HttpServer, PATIENCE},
 };
 
-use super::builder;
+/// Echoes
+#[mcp_tool]
+fn echo(message: String) -> String {
+    message
+}
+
+/// Fails
+#[mcp_tool]
+fn fails() -> Result<String, ToolError> {
+    Err("it does not work".into())
+}
+
+/// A note
+#[mcp_resource(uri = "note://one")]
+fn note() -> &'static str {
+    "noted"
+}
+
+/// Greets
+#[mcp_prompt]
+fn greet(name: String) -> String {
+    format!("Greet {name}.")
+}
+
+fn builder() -> ServerBuilder {
+    let builder = mcp_runtime::server!().info(|info| info.name("shop"));
+    builder.tool::<echo>().tool::<fails>().resource::<note>().prompt::<greet>()
+}
 
 fn run(example: &str, arguments: &[&str]) -> child::Finished {
     let mut command = Command::new(example::binary(example));
-    child::run(command.args(arguments), "", crate::PATIENCE).unwrap()
+    child::run(command.args(arguments), "", PATIENCE).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -31,9 +59,9 @@ async fn the_client_example_lists_calls_and_reads_any_server() {
     assert!(listed.starts_with("shop ") && listed.contains("2026-07-28\ntool echo\n"), "{listed}");
     assert!(listed.contains("resource note://one\n") && listed.ends_with("prompt greet\n"), "{listed}");
 
-    let fixture = env!("CARGO_BIN_EXE_fixture");
-    let listed = tokio::task::spawn_blocking(move || run("client", &[fixture])).await.unwrap();
-    assert!(listed.or_panic("the example").contains("tool echo\n"));
+    let program = example::binary("state").display().to_string();
+    let listed = tokio::task::spawn_blocking(move || run("client", &[&program])).await.unwrap();
+    assert!(listed.or_panic("the example").contains("tool visit\n"));
 }
 
 #[tokio::test]

@@ -183,12 +183,16 @@ async fn a_list_whose_pages_trickle_ends_in_time() {
 async fn a_list_with_too_many_bytes_entries_or_pages_ends_at_its_limit() {
     let fat = |page| {
         let tool =
-            json!({ "name": format!("t{page}"), "description": "x".repeat(1 << 20), "inputSchema": {} });
+            json!({ "name": format!("t{page}"), "description": "x".repeat(10_000), "inputSchema": {} });
         (vec![tool], next(page))
     };
-    let (client, pages) = endless_list(Client::builder(), Duration::ZERO, fat).await;
+    let builder = Client::builder().limits(|limits| {
+        assert!(format!("{limits:?}").contains(&format!("list_bytes: {}", 16 << 20)), "16 MiB by default");
+        limits.list_bytes(100_000)
+    });
+    let (client, pages) = endless_list(builder, Duration::ZERO, fat).await;
     assert_too_large(&within(client.tools().into_future()).await, "list_bytes");
-    assert!(pages.load(Ordering::SeqCst) <= 16, "16 MiB by default");
+    assert_eq!(pages.load(Ordering::SeqCst), 10);
 
     let many = |page| (vec![json!({ "name": "t", "inputSchema": {} }); 500], next(page));
     let builder = Client::builder().limits(|limits| limits.list_entries(2000));
@@ -492,10 +496,10 @@ fn counting() -> (ClientBuilder, Arc<AtomicUsize>) {
 }
 
 #[tokio::test]
-async fn a_result_with_ten_thousand_questions_is_refused_before_any_is_asked() {
+async fn a_result_with_too_many_questions_is_refused_before_any_is_asked() {
     let (builder, shown) = counting();
     let (client, _out) =
-        over_streams(Revision::V2026_07_28, builder, |_, _| Act::Result(questions(10_000))).await;
+        over_streams(Revision::V2026_07_28, builder, |_, _| Act::Result(questions(65))).await;
     assert_too_many(&within(client.call("t", json!({})).into_future()).await, "input_requests");
     assert_too_many(&within(client.read("a://b").into_future()).await, "input_requests");
     assert_eq!(shown.load(Ordering::SeqCst), 0);

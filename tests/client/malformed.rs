@@ -225,7 +225,7 @@ async fn broken_utf_8_in_an_event_stream_is_not_replaced() {
 /// While a large reply is parsed, another task of the only thread gets its turns.
 #[tokio::test]
 async fn a_large_reply_is_parsed_without_holding_the_thread() {
-    const SIZE: usize = 4 << 20;
+    const SIZE: usize = 512 << 10;
     let turns = Arc::new(AtomicUsize::new(0));
     let counted = turns.clone();
     let ticker = tokio::spawn(async move {
@@ -255,7 +255,7 @@ async fn a_large_reply_is_parsed_without_holding_the_thread() {
     let meanwhile = turns.load(Ordering::Relaxed) - at_end.load(Ordering::Relaxed);
     ticker.abort();
     assert!(result.structured.is_some());
-    assert!(meanwhile > 1000, "another task got {meanwhile} turns while the reply was parsed");
+    assert!(meanwhile > 100, "another task got {meanwhile} turns while the reply was parsed");
 }
 
 #[tokio::test]
@@ -460,19 +460,19 @@ async fn replies_are_read_within_the_limits_of_what_they_become_once_they_are_de
     })
     .await;
     let client =
-        within(Client::builder().max_message(5_000_000).probe_timeout(Duration::from_secs(60)).connect(&url))
+        within(Client::builder().max_message(100_000).probe_timeout(Duration::from_secs(60)).connect(&url))
             .await
             .unwrap();
     for stream in [false, true] {
         let send = |arguments: Value| within(client.call("t", arguments).into_future());
         let call = |size: usize, cut: bool| send(json!({ "size": size, "stream": stream, "cut": cut }));
-        assert_eq!(call(1_000_000, false).await.unwrap().text().len(), 1_000_000);
-        // 20 KB that become 20 MB
-        let bomb = call(20_000_000, false).await.unwrap_err();
-        assert!(matches!(bomb, Error::TooLarge { limit: 5_000_000, .. }), "{bomb:?}");
-        let large = send(json!({ "size": 6_000_000, "stream": stream, "plain": true })).await.unwrap_err();
-        assert!(matches!(large, Error::TooLarge { limit: 5_000_000, .. }), "{large:?}");
-        let cut = call(1_000_000, true).await.unwrap_err();
+        assert_eq!(call(20_000, false).await.unwrap().text().len(), 20_000);
+        // 1 KB that becomes 1 MB
+        let bomb = call(1_000_000, false).await.unwrap_err();
+        assert!(matches!(bomb, Error::TooLarge { limit: 100_000, .. }), "{bomb:?}");
+        let large = send(json!({ "size": 120_000, "stream": stream, "plain": true })).await.unwrap_err();
+        assert!(matches!(large, Error::TooLarge { limit: 100_000, .. }), "{large:?}");
+        let cut = call(20_000, true).await.unwrap_err();
         assert!(matches!(cut, Error::NotConnected { .. }), "{cut:?}");
     }
 }

@@ -206,7 +206,7 @@ async fn progress_begins_the_time_limit_anew_where_that_is_wanted() {
 
 #[tokio::test]
 async fn requests_that_wait_to_be_written_are_bounded_and_others_wait_for_room() {
-    // the server reads nothing while the calls are made, and each fills a write
+    // the server reads nothing while the calls are made, and the first fills a write
     const CALLS: usize = 300;
     const QUEUED: usize = 256;
     let (streams, mut peer) = Peer::new(1024);
@@ -214,8 +214,8 @@ async fn requests_that_wait_to_be_written_are_bounded_and_others_wait_for_room()
     peer.answer("server/discover", &discovered(json!({ "tools": {} }))).await;
     let client = within(connecting).await.unwrap().unwrap();
 
-    let text = "x".repeat(64 << 10);
-    let call = |_| tokio::spawn(client.call("long", json!({ "text": text })).into_future());
+    let text = |n| if n == 0 { "x".repeat(64 << 10) } else { String::new() };
+    let call = |n| tokio::spawn(client.call("long", json!({ "text": text(n) })).into_future());
     let calls: Vec<_> = (0..CALLS).map(call).collect();
     for _ in 0..10 {
         tokio::task::yield_now().await;

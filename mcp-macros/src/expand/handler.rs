@@ -96,7 +96,12 @@ fn arguments(params: &[Param]) -> TokenStream {
     let takes = arguments.iter().enumerate().map(|(position, param)| {
         let slot = slot(arguments.iter().take(position));
         let (cfg, name, constant) = (param.cfg_attr(), variable(param), argument_constant(param));
-        quote_spanned!(site=> #cfg let #name = #constant.take(__call, #slot)?;)
+        quote_spanned! {site=>
+            #cfg
+            let __rt::Result::Ok(#name) = #constant.take(__call, #slot) else {
+                return __rt::invalid_argument();
+            };
+        }
     });
     quote_spanned!(site=> #(#takes)*)
 }

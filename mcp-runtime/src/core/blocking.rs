@@ -131,13 +131,20 @@ impl<R> Drop for BlockingTask<R> {
     }
 }
 
+/// A function that blocks, without its type: what runs it is generated for each type of result, and not for each function.
+type Body<R> = Box<dyn FnOnce() -> R + Send>;
+
 /// Runs a function on the blocking pool, when it is the turn of the current call's caller.
 ///
 /// # Errors
 /// It has panicked, or the runtime ends.
-pub(crate) async fn run<R: Send + 'static>(
+pub(crate) fn run<R: Send + 'static>(
     body: impl FnOnce() -> R + Send + 'static,
-) -> Result<R, JoinError> {
+) -> impl Future<Output = Result<R, JoinError>> + Send {
+    run_boxed(Box::new(body))
+}
+
+async fn run_boxed<R: Send + 'static>(body: Body<R>) -> Result<R, JoinError> {
     let caller = Context::current().map_or_else(Owner::local, |context| context.inner().request.owner());
     let permits: Vec<_> =
         POLLED.with_borrow_mut(|polled| polled.iter_mut().flatten().map(Permits::share).collect());
@@ -154,9 +161,13 @@ pub(crate) async fn run<R: Send + 'static>(
 ///
 /// # Errors
 /// Returns the errors of `body`.
-pub async fn run_blocking<R: Send + 'static>(
+pub fn run_blocking<R: Send + 'static>(
     body: impl FnOnce() -> Result<R, Failure> + Send + 'static,
-) -> Result<R, Failure> {
+) -> impl Future<Output = Result<R, Failure>> + Send {
+    run_boxed_in_context(Box::new(body))
+}
+
+async fn run_boxed_in_context<R: Send + 'static>(body: Body<Result<R, Failure>>) -> Result<R, Failure> {
     let context = Context::current();
     let run = run(move || {
         let _entered = context.as_ref().map(Context::enter_blocking);

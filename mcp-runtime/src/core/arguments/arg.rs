@@ -6,7 +6,10 @@
 use std::{any::TypeId, marker::PhantomData};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{
+    Serialize,
+    de::{DeserializeOwned, Error as _},
+};
 use serde_json::Value;
 
 use super::{
@@ -75,7 +78,7 @@ pub trait DynArg: DeserializeOwned + JsonSchema + Send + 'static {}
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> DynArg for T {}
 
 /// A `default` or an `example`, or why its literal is not a value of its type.
-pub type DeclaredResult<T> = Result<T, String>;
+pub type DeclaredResult<T> = serde_json::Result<T>;
 
 /// Reads the string literal of a `default` or an `example` as an argument is read. The inherent functions, of types that no
 /// text is a value of, take precedence over that of [`AnyTextValue`].
@@ -99,8 +102,10 @@ impl<T> AnyTextValue<T> for TextValue<T> {
         T: DeserializeOwned,
     {
         let text = literal.text();
-        T::deserialize(Value::from(text))
-            .map_err(|error| format!("\"{}\" is not a value of its type: {error}", truncate(text)))
+        T::deserialize(Value::from(text)).map_err(|error| {
+            let text = truncate(text);
+            serde_json::Error::custom(format!("\"{text}\" is not a value of its type: {error}"))
+        })
     }
 }
 
@@ -187,11 +192,28 @@ pub struct ArgOptions {
     pub(crate) secret: bool,
     choices: &'static [&'static str],
     pub(crate) complete: Option<CompleteFn>,
+    has_default: bool,
+    has_example: bool,
 }
 
 impl ArgOptions {
     fn raw_value<'a>(&self, slots: &RawArguments<'a>, index: usize) -> Option<RawArgument<'a>> {
         if self.flatten { Some(RawArgument::Json(slots.object)) } else { slots.get(index) }
+    }
+
+    /// Where the value of the argument in slot `index` comes from.
+    #[inline]
+    fn source<'a>(&self, slots: &RawArguments<'a>, index: usize) -> ValueSource<'a> {
+        match self.raw_value(slots, index) {
+            Some(raw) if !self.is_absent(raw, slots.strict) => ValueSource::Sent(raw),
+            _ => ValueSource::Absent,
+        }
+    }
+
+    /// Whether a value is a `null` that stands for the default.
+    #[inline]
+    fn is_absent(&self, raw: RawArgument<'_>, strict: bool) -> bool {
+        self.has_default && !strict && matches!(raw, RawArgument::Json("null"))
     }
 }
 
@@ -203,25 +225,28 @@ impl ArgOptions {
 pub struct ArgDescriptor<T: 'static> {
     options: ArgOptions,
     decode: DecodeFn<T>,
-    missing: fn() -> Option<T>,
     schema: fn(&mut SchemaGenerator) -> Schema,
-    default: Option<fn() -> DeclaredResult<T>>,
-    publish: Option<fn(T) -> Result<Value, String>>,
-    example: Option<fn() -> DeclaredResult<T>>,
+    /// The value if it is absent: the default, or that of types that have one.
+    absent: fn() -> DeclaredResult<T>,
+    example: fn() -> DeclaredResult<T>,
+    publish: Option<fn(&T) -> serde_json::Result<Value>>,
     rules: Option<fn(Option<&T>, &mut Rules)>,
 }
 
-/// A value that the attribute of an argument declares.
+/// Where the value of an argument comes from.
 #[derive(Clone, Copy, Debug)]
-pub enum DeclaredValue {
-    /// Used if the argument is absent.
-    Default,
-    /// Only published.
+pub enum ValueSource<'a> {
+    /// The client.
+    Sent(RawArgument<'a>),
+    /// The default, or the type if an argument of it may be left out.
+    Absent,
+    /// The example, which is only published.
     Example,
 }
 
-fn publish<T: Serialize>(value: T) -> Result<Value, String> {
-    serde_json::to_value(value).map_err(|error| format!("cannot be published: {error}"))
+fn publish<T: Serialize>(value: &T) -> serde_json::Result<Value> {
+    serde_json::to_value(value)
+        .map_err(|error| serde_json::Error::custom(format!("cannot be published: {error}")))
 }
 
 impl<T: 'static> ArgDescriptor<T> {
@@ -248,13 +273,14 @@ impl<T: 'static> ArgDescriptor<T> {
                 secret: false,
                 choices: &[],
                 complete: None,
+                has_default: false,
+                has_example: false,
             },
             decode,
-            missing: missing::<T>,
             schema: SchemaGenerator::subschema_for::<T>,
-            default: None,
+            absent: missing::<T>,
+            example: missing::<T>,
             publish: None,
-            example: None,
             rules: None,
         }
     }
@@ -279,7 +305,8 @@ impl<T: 'static> ArgDescriptor<T> {
     where
         T: DefaultArg,
     {
-        self.default = Some(value);
+        self.absent = value;
+        self.options.has_default = true;
         self.publish = Some(publish::<T>);
         self
     }
@@ -290,7 +317,8 @@ impl<T: 'static> ArgDescriptor<T> {
     where
         T: DefaultArg,
     {
-        self.example = Some(value);
+        self.example = value;
+        self.options.has_example = true;
         self.publish = Some(publish::<T>);
         self
     }
@@ -355,34 +383,27 @@ impl<T: 'static> ArgDescriptor<T> {
     /// # Errors
     /// It is missing, has another type, or violates a rule.
     pub fn take(&self, call: &Call<'_>, index: usize) -> Result<T, InvalidArgument> {
-        let slots = &call.arguments;
-        let value = match (self.options.raw_value(slots, index), self.default) {
-            (Some(RawArgument::Json("null")), Some(default)) if !slots.strict => declared_value(default)?,
-            (Some(raw), _) => match (self.decode)(raw, false) {
-                Ok(value) => value,
-                Err(_) => return Err(InvalidArgument),
-            },
-            (None, Some(default)) => declared_value(default)?,
-            (None, None) => return (self.missing)().ok_or(InvalidArgument),
+        let value = match self.value(self.options.source(&call.arguments, index)) {
+            Ok(value) => value,
+            Err(error) => return Err(InvalidArgument::from(error)),
         };
-        match self.rules {
-            Some(rules) if !Rules::accept(rules, &value) => Err(InvalidArgument),
-            _ => Ok(value),
+        if let Some(rules) = self.rules {
+            let mut checker = Rules::accepting();
+            rules(Some(&value), &mut checker);
+            if !checker.has_accepted() {
+                return Err(InvalidArgument);
+            }
+        }
+        Ok(value)
+    }
+
+    fn value(&self, source: ValueSource<'_>) -> serde_json::Result<T> {
+        match source {
+            ValueSource::Sent(raw) => (self.decode)(raw),
+            ValueSource::Absent => (self.absent)(),
+            ValueSource::Example => (self.example)(),
         }
     }
-
-    fn declared_value(&self, which: DeclaredValue) -> Option<DeclaredResult<T>> {
-        let value = match which {
-            DeclaredValue::Default => self.default,
-            DeclaredValue::Example => self.example,
-        };
-        value.map(|value| value())
-    }
-}
-
-/// The value of a default, which `build()` has checked.
-fn declared_value<T>(default: fn() -> DeclaredResult<T>) -> Result<T, InvalidArgument> {
-    default().map_err(|_| InvalidArgument)
 }
 
 /// An argument of a tool; or as `is_text` one of a prompt, or a variable of a resource's URI, which arrive as strings. A message
@@ -450,29 +471,21 @@ pub trait AnyArg: Sync {
     /// Has its rules published, or checked without a value.
     #[doc(hidden)]
     fn visit_rules(&self, rules: &mut Rules<'_>);
-    #[doc(hidden)]
-    fn required(&self) -> bool;
-    /// The default or the example, or why it is not a value that can be published.
-    #[doc(hidden)]
-    fn declared(&self, which: DeclaredValue) -> Option<Result<Value, String>>;
-    /// The rules that the default or the example breaks.
-    #[doc(hidden)]
-    fn declared_violations(&self, which: DeclaredValue) -> Vec<String>;
-    /// The rules that a value breaks.
+    /// Has its rules look at a value; one that is declared is returned, if the attribute declares any.
     ///
     /// # Errors
-    /// It does not have the type, and is not a `null` that stands for the default.
+    /// It does not have the type, is required, or cannot be published.
     #[doc(hidden)]
-    fn violations(&self, raw: RawArgument<'_>, strict: bool) -> Result<Vec<String>, ValueError>;
+    fn inspect(&self, source: ValueSource<'_>, rules: &mut Rules<'_>) -> serde_json::Result<Value>;
 }
 
-/// Whether the schema of `T` has no patterns, of common types. The compiler knows the answer, so that a program whose arguments
-/// are of these types contains no patterns.
-fn is_plain<T: 'static>() -> bool {
+/// Whether the schema of a type has no patterns, of common types. The compiler knows the answer, so that a program whose
+/// arguments are of these types contains no patterns.
+#[inline]
+fn is_plain(id: TypeId) -> bool {
     fn is<P: 'static>(id: TypeId) -> bool {
         id == TypeId::of::<P>() || id == TypeId::of::<Option<P>>()
     }
-    let id = TypeId::of::<T>();
     is::<String>(id)
         || is::<bool>(id)
         || is::<u32>(id)
@@ -493,7 +506,7 @@ impl<T: 'static> AnyArg for ArgDescriptor<T> {
     }
 
     fn type_schema(&self, generator: &mut SchemaGenerator) -> Schema {
-        if !is_plain::<T>() {
+        if !is_plain(TypeId::of::<T>()) {
             link_patterns();
         }
         (self.schema)(generator)
@@ -505,30 +518,18 @@ impl<T: 'static> AnyArg for ArgDescriptor<T> {
         }
     }
 
-    fn required(&self) -> bool {
-        self.default.is_none() && (self.missing)().is_none()
-    }
-
-    fn declared(&self, which: DeclaredValue) -> Option<Result<Value, String>> {
-        Some(self.declared_value(which)?.and_then(self.publish?))
-    }
-
-    fn declared_violations(&self, which: DeclaredValue) -> Vec<String> {
-        let Some(rules) = self.rules else { return Vec::new() };
-        match self.declared_value(which) {
-            Some(Ok(value)) => Rules::violations(rules, &value),
-            _ => Vec::new(),
-        }
-    }
-
-    fn violations(&self, raw: RawArgument<'_>, strict: bool) -> Result<Vec<String>, ValueError> {
-        if self.default.is_some() && !strict && matches!(raw, RawArgument::Json("null")) {
-            return Ok(Vec::new());
-        }
-        match ((self.decode)(raw, true), self.rules) {
-            (Err(error), _) => Err(error),
-            (Ok(value), Some(rules)) => Ok(Rules::violations(rules, &value)),
-            (Ok(_), None) => Ok(Vec::new()),
+    fn inspect(&self, source: ValueSource<'_>, rules: &mut Rules<'_>) -> serde_json::Result<Value> {
+        match self.value(source) {
+            Ok(value) => {
+                if let Some(visit) = self.rules {
+                    visit(Some(&value), rules);
+                }
+                match self.publish {
+                    Some(publish) if !matches!(source, ValueSource::Sent(_)) => publish(&value),
+                    _ => Ok(Value::Null),
+                }
+            }
+            Err(error) => Err(error),
         }
     }
 }
@@ -537,6 +538,42 @@ impl dyn AnyArg + '_ {
     /// The wire name.
     pub(crate) fn name(&self) -> &'static str {
         self.options().name
+    }
+
+    pub(crate) fn required(&self) -> bool {
+        !self.options().has_default && self.inspect(ValueSource::Absent, &mut Rules::accepting()).is_err()
+    }
+
+    /// The default or the example, or why it is not a value that can be published; and the rules that it breaks.
+    fn declared(&self, source: ValueSource<'_>) -> Option<(Result<Value, String>, Vec<String>)> {
+        let options = self.options();
+        let is_declared = match source {
+            ValueSource::Sent(_) => false,
+            ValueSource::Absent => options.has_default,
+            ValueSource::Example => options.has_example,
+        };
+        is_declared.then(|| {
+            let mut broken = Vec::new();
+            let value = self.inspect(source, &mut Rules::collecting(&mut broken));
+            (value.map_err(|error| error.to_string()), broken)
+        })
+    }
+
+    /// The rules that a value breaks.
+    ///
+    /// # Errors
+    /// It does not have the type, and is not a `null` that stands for the default.
+    pub(super) fn violations(&self, raw: RawArgument<'_>, strict: bool) -> Result<Vec<String>, ValueError> {
+        let mut broken = Vec::new();
+        if self.options().is_absent(raw, strict) {
+            return Ok(broken);
+        }
+        match self.inspect(ValueSource::Sent(raw), &mut Rules::collecting(&mut broken)) {
+            Ok(_) => Ok(broken),
+            Err(error) => Err(ValueError::of(raw, self.type_of(), &error, &|json| {
+                self.inspect(ValueSource::Sent(RawArgument::Json(json)), &mut Rules::accepting()).err()
+            })),
+        }
     }
 
     pub(crate) fn property_schema(&self, generator: &mut SchemaGenerator) -> Schema {
@@ -553,10 +590,10 @@ impl dyn AnyArg + '_ {
             set("description", text.into());
         }
         // a value that cannot be published is an error of the declaration
-        if let Some(Ok(default)) = self.declared(DeclaredValue::Default) {
+        if let Some((Ok(default), _)) = self.declared(ValueSource::Absent) {
             set("default", default);
         }
-        if let Some(Ok(example)) = self.declared(DeclaredValue::Example) {
+        if let Some((Ok(example), _)) = self.declared(ValueSource::Example) {
             set("examples", Value::Array(vec![example]));
         }
         if let Some(header) = header {
@@ -568,7 +605,7 @@ impl dyn AnyArg + '_ {
     /// The value that is used if it is absent.
     #[cfg(feature = "config")]
     pub(crate) fn default_value(&self) -> Option<Value> {
-        self.declared(DeclaredValue::Default)?.ok()
+        self.declared(ValueSource::Absent)?.0.ok()
     }
 
     /// Schema keywords that its rules publish and enforce.
@@ -584,21 +621,15 @@ impl dyn AnyArg + '_ {
 
     /// Patterns that do not compile, and a default or example that violates the rules or cannot be published.
     pub(crate) fn declaration_errors(&self) -> Vec<String> {
-        let values = [("default", DeclaredValue::Default), ("example", DeclaredValue::Example)];
         let mut errors = Vec::new();
-        for (what, which) in values {
-            if let Some(Err(error)) = self.declared(which) {
-                errors.push(format!("its {what} {error}"));
-            }
+        let mut broken = Vec::new();
+        for (what, source) in [("default", ValueSource::Absent), ("example", ValueSource::Example)] {
+            let Some((value, violations)) = self.declared(source) else { continue };
+            errors.extend(value.err().map(|error| format!("its {what} {error}")));
+            broken.extend(violations.iter().map(|text| format!("its {what} breaks its rules: {text}")));
         }
-        let mut rules = Rules::checking_declaration();
-        self.visit_rules(&mut rules);
-        errors.extend(rules.into_messages());
-        for (what, which) in values {
-            for text in self.declared_violations(which) {
-                errors.push(format!("its {what} breaks its rules: {text}"));
-            }
-        }
+        self.visit_rules(&mut Rules::checking_declaration(&mut errors));
+        errors.extend(broken);
         errors
     }
 

@@ -389,9 +389,10 @@ pub(crate) fn parse_text_argument<T: DeserializeOwned>(
     value: Option<&TextArgument<'_>>,
 ) -> Result<T, String> {
     match value {
-        None => missing().ok_or_else(|| "is missing".to_owned()),
+        None => missing().map_err(|_| "is missing".to_owned()),
         Some(value) => {
-            decode_text(RawArgument::from_text_argument(value), true).map_err(|error| error.message)
+            let raw = RawArgument::from_text_argument(value);
+            decode_text(raw).map_err(|error| ValueError::of_text(raw, &error).message)
         }
     }
 }
@@ -413,6 +414,15 @@ impl<'a> RawArgument<'a> {
     /// Whether an object in it has a key twice; text of prompts and URIs has no objects.
     fn has_duplicate_keys(&self) -> bool {
         matches!(self, Self::Json(json) if json.starts_with(['{', '[']) && has_duplicate_keys(json))
+    }
+
+    /// The text; none of a list.
+    #[inline]
+    fn text(self) -> &'a str {
+        match self {
+            Self::Json(text) | Self::Text(text) => text,
+            Self::List(_) | Self::Repeated(_) => "",
+        }
     }
 
     fn from_text_argument(value: &'a TextArgument<'_>) -> Self {
@@ -439,38 +449,31 @@ impl<'de: 'a, 'a> Deserialize<'de> for TextArgument<'a> {
     }
 }
 
-/// Decodes the value of an argument; why it cannot is only found out for a report.
-pub(super) type DecodeFn<T> = fn(RawArgument<'_>, for_report: bool) -> Result<T, ValueError>;
+/// Decodes the value of an argument; why it cannot is only found out for a report, by [`ValueError::of`].
+pub(super) type DecodeFn<T> = fn(RawArgument<'_>) -> serde_json::Result<T>;
 
 /// A [`DecodeFn`] for an argument of a tool. Without what texts need, it is half of the code, for each type.
 ///
 /// # Errors
 /// It is not a `T`.
-pub(super) fn decode_json<T: DeserializeOwned>(
-    raw: RawArgument<'_>,
-    for_report: bool,
-) -> Result<T, ValueError> {
-    let RawArgument::Json(json) = raw else { return Err("is not JSON".to_owned().into()) };
-    match serde_json::from_str(json) {
-        Ok(value) => match single_precision_error::<T>(json) {
-            Some(message) => Err(message.into()),
-            None => Ok(value),
-        },
-        Err(_) if !for_report => Err(ValueError::default()),
-        Err(error) => Err(match single_precision_error::<T>(json) {
-            Some(message) => message.into(),
-            None => ValueError::of_json(json, &error, json_error::<T>),
-        }),
+pub(super) fn decode_json<T: DeserializeOwned + 'static>(raw: RawArgument<'_>) -> serde_json::Result<T> {
+    let json = raw.text();
+    if has_single_precision(TypeId::of::<T>())
+        && let Some(message) = single_precision_error(json)
+    {
+        return Err(serde_json::Error::custom(message));
     }
+    serde_json::from_str(json)
 }
 
-/// Why a number is not an `f32`, if `T` is that, or an `Option` of it: serde makes it infinite, or with `float_roundtrip` of
-/// `serde_json` refuses it without its bounds.
-fn single_precision_error<T>(json: &str) -> Option<String> {
-    let id = typeid::of::<T>();
-    if id != TypeId::of::<f32>() && id != TypeId::of::<Option<f32>>() {
-        return None;
-    }
+/// Whether a type is `f32`, or an `Option` of it. The compiler knows the answer.
+#[inline]
+fn has_single_precision(id: TypeId) -> bool {
+    id == TypeId::of::<f32>() || id == TypeId::of::<Option<f32>>()
+}
+
+/// Why a number is not an `f32`: serde makes it infinite, or with `float_roundtrip` of `serde_json` refuses it without its bounds.
+fn single_precision_error(json: &str) -> Option<String> {
     let number = json.trim().parse::<f64>().ok()?;
     if number > f64::from(f32::MAX) {
         Some(format!("{} is greater than the maximum of {:e}", json.trim(), f32::MAX))
@@ -481,26 +484,15 @@ fn single_precision_error<T>(json: &str) -> Option<String> {
     }
 }
 
-/// Why a text is not the JSON of a `T`.
-fn json_error<T: DeserializeOwned>(json: &str) -> Option<serde_json::Error> {
-    serde_json::from_str::<T>(json).err()
-}
-
 /// A [`DecodeFn`] for an argument of a prompt or a variable of a URI.
 ///
 /// # Errors
 /// It is not a `T`.
-pub(super) fn decode_text<T: DeserializeOwned>(raw: RawArgument<'_>, _: bool) -> Result<T, ValueError> {
+pub(super) fn decode_text<T: DeserializeOwned>(raw: RawArgument<'_>) -> serde_json::Result<T> {
     match raw {
-        RawArgument::Json(text) | RawArgument::Text(text) => {
-            from_text(text).map_err(|error| ValueError::of_text(text, error.to_string()))
-        }
-        RawArgument::List(parts) => {
-            from_list(parts, false).map_err(|error| ValueError::from(error.to_string()))
-        }
-        RawArgument::Repeated(values) => {
-            from_list(values, true).map_err(|error| ValueError::from(error.to_string()))
-        }
+        RawArgument::Json(text) | RawArgument::Text(text) => from_text(text),
+        RawArgument::List(parts) => from_list(parts, false),
+        RawArgument::Repeated(values) => from_list(values, true),
     }
 }
 
@@ -522,6 +514,12 @@ impl<'a> RawArguments<'a> {
 /// An argument is invalid. It carries no message: decoding is the fast path, and the report decodes again.
 #[derive(Debug, Clone, Copy)]
 pub struct InvalidArgument;
+
+impl From<serde_json::Error> for InvalidArgument {
+    fn from(_: serde_json::Error) -> Self {
+        Self
+    }
+}
 
 /// The keys that an `arguments` object had.
 #[derive(Debug, Clone, Copy, Default)]
@@ -617,8 +615,8 @@ fn object_keys(text: &str) -> Vec<String> {
 }
 
 /// Why a value is rejected.
-#[derive(Debug, Default)]
-pub struct ValueError {
+#[derive(Debug)]
+pub(super) struct ValueError {
     /// The path from the argument to the value, as in `due_before` or `[0]`; empty for the argument itself.
     pub(super) path: String,
     /// The reason why it is invalid, with the value in the text.
@@ -634,13 +632,26 @@ impl From<String> for ValueError {
 }
 
 impl ValueError {
-    /// The error of decoding JSON text.
-    pub(super) fn of_json(
+    /// The error of decoding a value; `decode` decodes JSON text as the same type.
+    pub(super) fn of(
+        raw: RawArgument<'_>,
+        id: TypeId,
+        error: &serde_json::Error,
+        decode: &dyn Fn(&str) -> Option<serde_json::Error>,
+    ) -> Self {
+        let RawArgument::Json(json) = raw else { return Self::of_text(raw, error) };
+        match single_precision_error(json).filter(|_| has_single_precision(id)) {
+            Some(message) => message.into(),
+            None => Self::of_json(json, error, decode),
+        }
+    }
+
+    fn of_json(
         json: &str,
         error: &serde_json::Error,
-        decode: fn(&str) -> Option<serde_json::Error>,
+        decode: &dyn Fn(&str) -> Option<serde_json::Error>,
     ) -> Self {
-        let Place { mut path, mut value, start } = locate(json, error, &decode);
+        let Place { mut path, mut value, start } = locate(json, error, decode);
         let text = without_position(error);
         // what is read into a buffer is refused where its reader has got to, which may be at the tag
         if value.as_deref().is_some_and(|value| !is_about(&text, value))
@@ -657,7 +668,9 @@ impl ValueError {
         Self { path, message, is_whole_object: value.is_none() }
     }
 
-    fn of_text(text: &str, message: String) -> Self {
+    fn of_text(raw: RawArgument<'_>, error: &serde_json::Error) -> Self {
+        let message = error.to_string();
+        let RawArgument::Text(text) = raw else { return message.into() };
         let is_named = message.contains(&format!("`{text}`"));
         let quoted = format!("\"{}\"", truncate(text));
         Self::from(refusal(Some(&*quoted).filter(|_| !is_named), message))
@@ -752,7 +765,7 @@ fn wide_integer_error(
     start: usize,
     number: &str,
     message: &str,
-    decode: fn(&str) -> Option<serde_json::Error>,
+    decode: &dyn Fn(&str) -> Option<serde_json::Error>,
 ) -> Option<String> {
     let is_of_digits = matches!(message, "number out of range" | "trailing characters")
         || message.starts_with("expected `,` or `");
@@ -808,7 +821,12 @@ fn refusal(value: Option<&str>, message: String) -> String {
 pub(crate) fn decode_member<T: DeserializeOwned>(name: &str, value: &Value) -> Result<T, String> {
     T::deserialize(value).or_else(|_| {
         // again as text, in which an error has a place
-        decode_json(RawArgument::Json(&value.to_string()), true).map_err(|error| error.line(name))
+        let json = value.to_string();
+        let decode = |json: &str| serde_json::from_str::<T>(json);
+        decode(&json).map_err(|error| {
+            let decode = |json: &str| decode(json).err();
+            ValueError::of(RawArgument::Json(&json), typeid::of::<T>(), &error, &decode).line(name)
+        })
     })
 }
 
@@ -847,6 +865,14 @@ pub enum MaybeFuture<R> {
     Waiting(BoxFuture<Result<R, Failure>>, CallPermits),
     /// The function has not been polled yet: it is async, or runs on another thread.
     Pending(BoxFuture<Result<R, Failure>>),
+}
+
+/// The outcome of a handler that could not take an argument.
+///
+/// # Errors
+/// Always.
+pub fn invalid_argument() -> HandlerResult {
+    Err(HandlerError::InvalidArgument)
 }
 
 /// The outcome of a plain function.

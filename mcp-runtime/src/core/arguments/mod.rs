@@ -25,7 +25,7 @@ pub use arg::{
     object, provided, shared,
 };
 pub(crate) use arg::{declaration_errors, has_flatten, is_always_object, schema_of};
-pub use call::{Call, HandlerResult, blocking, pending, ready};
+pub use call::{Call, HandlerResult, blocking, invalid_argument, pending, ready};
 pub(crate) use call::{
     CallParts, Input, MaybeFuture, TextArgument, call_handler, decode_member, parse_text_argument, poll_now,
 };

@@ -15,18 +15,16 @@ use serde_json::Value;
 
 use crate::schema::{MAX_PATTERN_TEXT, TextPattern, link_patterns, truncate};
 
-type RulesFn<T> = fn(Option<&T>, &mut Rules);
-
 /// The result that a visit of the rules collects.
 enum RulesVisit<'a> {
     /// Whether the value satisfies all rules, without messages: the fast path.
     Accept(bool),
     /// A message for each rule that the value violates.
-    Violations(Vec<String>),
+    Violations(&'a mut Vec<String>),
     /// The schema keywords.
     Publish(&'a mut Schema),
     /// Patterns that do not compile, and bounds that cannot be published.
-    Invalid(Vec<String>),
+    Invalid(&'a mut Vec<String>),
 }
 
 /// Checks the rules of one parameter, or publishes them.
@@ -38,20 +36,26 @@ pub struct Rules<'a> {
 }
 
 impl<'a> Rules<'a> {
+    #[inline]
     fn new(visit: RulesVisit<'a>) -> Self {
         Self { visit, has_maximum: false }
     }
 
-    pub(super) fn accept<T>(rules: RulesFn<T>, value: &T) -> bool {
-        let mut checker = Rules::new(RulesVisit::Accept(true));
-        rules(Some(value), &mut checker);
-        matches!(checker.visit, RulesVisit::Accept(true))
+    /// Looks whether a value breaks none of the rules that are called with it.
+    #[inline]
+    pub(super) fn accepting() -> Self {
+        Self::new(RulesVisit::Accept(true))
     }
 
-    pub(super) fn violations<T>(rules: RulesFn<T>, value: &T) -> Vec<String> {
-        let mut checker = Rules::new(RulesVisit::Violations(Vec::new()));
-        rules(Some(value), &mut checker);
-        checker.into_messages()
+    /// Whether the value breaks none.
+    #[inline]
+    pub(super) fn has_accepted(&self) -> bool {
+        matches!(self.visit, RulesVisit::Accept(true))
+    }
+
+    /// Collects what is wrong with a value by the rules that are called with it.
+    pub(super) fn collecting(violations: &'a mut Vec<String>) -> Self {
+        Self::new(RulesVisit::Violations(violations))
     }
 
     /// Publishes the rules that are called with it.
@@ -60,16 +64,8 @@ impl<'a> Rules<'a> {
     }
 
     /// Checks the declarations of the rules that are called with it.
-    pub(super) fn checking_declaration() -> Self {
-        Self::new(RulesVisit::Invalid(Vec::new()))
-    }
-
-    /// The errors of the value, or of the declaration.
-    pub(super) fn into_messages(self) -> Vec<String> {
-        match self.visit {
-            RulesVisit::Violations(list) | RulesVisit::Invalid(list) => list,
-            RulesVisit::Accept(_) | RulesVisit::Publish(_) => Vec::new(),
-        }
+    pub(super) fn checking_declaration(errors: &'a mut Vec<String>) -> Self {
+        Self::new(RulesVisit::Invalid(errors))
     }
 
     fn check(&mut self, satisfied: bool, message: impl FnOnce() -> String) {

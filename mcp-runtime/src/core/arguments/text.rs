@@ -3,16 +3,17 @@
 
 use serde::{
     Deserializer,
-    de::{
-        DeserializeOwned, Error as _, IntoDeserializer, Visitor,
-        value::{Error, SeqDeserializer},
-    },
+    de::{DeserializeOwned, Error as _, IntoDeserializer, Visitor, value::SeqDeserializer},
     forward_to_deserialize_any,
 };
+use serde_json::Error;
 
 /// The value of an absent parameter, for types that have one (`Option`, and aliases of it).
-pub(super) fn missing<T: DeserializeOwned>() -> Option<T> {
-    T::deserialize(AbsentDeserializer).ok()
+///
+/// # Errors
+/// The type has none.
+pub(super) fn missing<T: DeserializeOwned>() -> Result<T, Error> {
+    T::deserialize(AbsentDeserializer)
 }
 
 struct AbsentDeserializer;
@@ -124,7 +125,7 @@ impl<'de> Deserializer<'de> for TextDeserializer<'_> {
         visitor: V,
     ) -> Result<V::Value, Error> {
         if self.0.trim_start().starts_with('{') {
-            return self.json()?.deserialize_enum(name, variants, visitor).map_err(Error::custom);
+            return self.json()?.deserialize_enum(name, variants, visitor);
         }
         visitor.visit_enum(IntoDeserializer::<Error>::into_deserializer(self.0))
     }
@@ -135,7 +136,7 @@ impl<'de> Deserializer<'de> for TextDeserializer<'_> {
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         if self.0.trim_start().starts_with('[') {
-            return self.json()?.deserialize_seq(visitor).map_err(Error::custom);
+            return self.json()?.deserialize_seq(visitor);
         }
         // people type `a,b,c`
         visitor.visit_seq(SeqDeserializer::new(self.0.split(',').map(|part| TextDeserializer(part.trim()))))
@@ -146,7 +147,7 @@ impl<'de> Deserializer<'de> for TextDeserializer<'_> {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.json()?.deserialize_map(visitor).map_err(Error::custom)
+        self.json()?.deserialize_map(visitor)
     }
 
     fn deserialize_struct<V: Visitor<'de>>(

@@ -226,7 +226,10 @@ where
     /// # Errors
     /// The function failed, its value has no JSON form, or the resource does not exist.
     pub fn reply(&self, value: R) -> Result<ItemOutput, Failure> {
-        Ok((self.convert)(value)?.into())
+        match (self.convert)(value) {
+            Ok(output) => Ok(output.into()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The outcome of an async function.
@@ -246,7 +249,11 @@ pub const fn output<R: IntoOutput<O>, O>() -> Output<R, O> {
 
 /// The schema of what `R` returns. A type without one links no patterns.
 fn output_schema_of<R: IntoOutput<O>, O>(generator: &mut SchemaGenerator) -> Option<Schema> {
-    let schema = R::schema(generator, false);
+    linking_patterns(R::schema(generator, false))
+}
+
+#[inline]
+fn linking_patterns(schema: Option<Schema>) -> Option<Schema> {
     if schema.is_some() {
         link_patterns();
     }

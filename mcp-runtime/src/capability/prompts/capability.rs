@@ -140,8 +140,7 @@ impl ServerBuilder {
     /// Offers one annotated prompt.
     #[doc(alias("add_prompt", "with_prompt", "register_prompt"))]
     // rustc shows the next line to those who pass the function as a value
-    pub fn prompt<T: Prompt>(mut self /* write `.prompt::<name>()` */) -> Self {
-        self.push_named(AnnotatedItem::prompt(T::DESCRIPTOR));
-        self
+    pub fn prompt<T: Prompt>(self /* write `.prompt::<name>()` */) -> Self {
+        self.with_named(const { AnnotatedItem::prompt(T::DESCRIPTOR) })
     }
 }

@@ -343,8 +343,7 @@ impl ServerBuilder {
     /// Offers one annotated resource or template.
     #[doc(alias("add_resource", "with_resource", "register_resource"))]
     // rustc shows the next line to those who pass the function as a value
-    pub fn resource<T: Resource>(mut self /* write `.resource::<name>()` */) -> Self {
-        self.push_named(AnnotatedItem::resource(T::DESCRIPTOR));
-        self
+    pub fn resource<T: Resource>(self /* write `.resource::<name>()` */) -> Self {
+        self.with_named(const { AnnotatedItem::resource(T::DESCRIPTOR) })
     }
 }

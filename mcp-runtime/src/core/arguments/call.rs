@@ -457,13 +457,22 @@ pub(super) type DecodeFn<T> = fn(RawArgument<'_>) -> serde_json::Result<T>;
 /// # Errors
 /// It is not a `T`.
 pub(super) fn decode_json<T: DeserializeOwned + 'static>(raw: RawArgument<'_>) -> serde_json::Result<T> {
+    match json_text(raw, TypeId::of::<T>()) {
+        Ok(json) => serde_json::from_str(json),
+        Err(error) => Err(error),
+    }
+}
+
+/// The JSON of an argument of a type.
+#[inline]
+fn json_text(raw: RawArgument<'_>, id: TypeId) -> serde_json::Result<&str> {
     let json = raw.text();
-    if has_single_precision(TypeId::of::<T>())
+    if has_single_precision(id)
         && let Some(message) = single_precision_error(json)
     {
         return Err(serde_json::Error::custom(message));
     }
-    serde_json::from_str(json)
+    Ok(json)
 }
 
 /// Whether a type is `f32`, or an `Option` of it. The compiler knows the answer.

@@ -103,7 +103,7 @@ type HandleReceiver = Box<dyn FnOnce(ServerHandle) + Send>;
 
 impl ServerBuilder {
     #[doc(hidden)]
-    pub fn new(name: impl Into<String>, version: impl Into<String>, module: &'static str) -> Self {
+    pub fn new(name: &str, version: &str, module: &'static str) -> Self {
         Self {
             info: ServerInfo::new(name.into(), version.into()),
             module,
@@ -193,6 +193,12 @@ impl ServerBuilder {
     }
 
     /// Registers an annotated function by its marker.
+    pub(crate) fn with_named(mut self, item: AnnotatedItem) -> Self {
+        self.push_named(item);
+        self
+    }
+
+    /// Registers an annotated function by its marker.
     pub(crate) fn push_named(&mut self, item: AnnotatedItem) {
         if self.items.iter().any(|other| other.key() == Some(item.key())) {
             let (kind, descriptor) = (item.kind().noun(), item.descriptor());
@@ -211,9 +217,8 @@ impl ServerBuilder {
     /// Offers one annotated tool.
     #[doc(alias("add_tool", "with_tool", "register_tool", "register"))]
     // rustc shows the next line to those who pass the function as a value
-    pub fn tool<T: Tool>(mut self /* write `.tool::<name>()` */) -> Self {
-        self.push_named(AnnotatedItem::tool(T::DESCRIPTOR));
-        self
+    pub fn tool<T: Tool>(self /* write `.tool::<name>()` */) -> Self {
+        self.with_named(const { AnnotatedItem::tool(T::DESCRIPTOR) })
     }
 
     /// Offers the annotated methods of a service: of every `impl` block of its type that has `#[mcp_service]`.
@@ -222,17 +227,17 @@ impl ServerBuilder {
     ///
     /// [`build`](Self::build) fails if no block is annotated.
     pub fn service<S: Any>(self, service: S) -> Self {
-        self.add_service(service, "")
+        self.add_service(Transformed::from_any(service), "")
     }
 
     /// Offers the annotated methods of a service under a prefix: tools and prompts as `prefix_name`, resources as
     /// `scheme://prefix/…`.
     pub fn service_as<S: Any>(self, prefix: &str, service: S) -> Self {
-        self.add_service(service, prefix)
+        self.add_service(Transformed::from_any(service), prefix)
     }
 
-    fn add_service<S: Any>(mut self, service: S, prefix: &str) -> Self {
-        let Transformed { found, type_name: name, transforms } = Transformed::from_any(service);
+    fn add_service(mut self, service: Transformed, prefix: &str) -> Self {
+        let Transformed { found, type_name: name, transforms } = service;
         let transforms: Arc<[_]> = transforms.into();
         let Some((instance, blocks)) = found else {
             self.errors.push(BuildError::new(format!(
@@ -327,15 +332,20 @@ impl ServerBuilder {
     #[track_caller]
     #[doc(alias("with_state", "app_data", "data", "extension", "manage"))]
     pub fn state<T: StateValue>(mut self, value: T) -> Self {
-        if self.state.provides_like::<T>() {
+        self.check_state(Extensions::keys_like::<T>(), type_name::<T>());
+        self.state.insert(value);
+        self
+    }
+
+    /// Reports a second value of a type.
+    #[track_caller]
+    fn check_state(&mut self, keys: [TypeId; 3], name: &str) {
+        if self.state.contains_any(&keys) {
             self.errors.push(BuildError::new(format!(
-                "two values of type `{}` are registered with `.state(..)`\n  --> {}\nregister one, or give each a type of its own",
-                type_name::<T>(),
+                "two values of type `{name}` are registered with `.state(..)`\n  --> {}\nregister one, or give each a type of its own",
                 Caller::caller(),
             )));
         }
-        self.state.insert(value);
-        self
     }
 
     /// Sets the server's description: `serverInfo` and `instructions` on the wire. Name and version are those of
@@ -381,20 +391,20 @@ impl ServerBuilder {
         "concurrency"
     ))]
     pub fn limits(mut self, set: impl Configure<Limits>) -> Self {
-        self.options.limits = set(self.options.limits);
+        configure(&mut self.options.limits, set);
         self
     }
 
     /// Sets options of the lists of tools, resources, prompts and skills.
     #[doc(alias("page_size", "pagination"))]
     pub fn lists(mut self, set: impl Configure<ListOptions>) -> Self {
-        self.options.lists = set(self.options.lists);
+        configure(&mut self.options.lists, set);
         self
     }
 
     /// Sets options of stdio.
     pub fn stdio(mut self, set: impl Configure<StdioOptions>) -> Self {
-        self.options.stdio = set(self.options.stdio);
+        configure(&mut self.options.stdio, set);
         self
     }
 
@@ -402,14 +412,14 @@ impl ServerBuilder {
     #[cfg(feature = "http")]
     #[doc(alias("allowed_hosts", "max_body", "cors", "sessions"))]
     pub fn http(mut self, set: impl Configure<HttpOptions>) -> Self {
-        self.options.http = set(self.options.http);
+        configure(&mut self.options.http, set);
         self
     }
 
     /// Sets the keys and the stores that replicas of the server share.
     #[doc(alias("keys", "keys_from_env"))]
     pub fn stores(mut self, set: impl Configure<Stores>) -> Self {
-        self.options.stores = set(self.options.stores);
+        configure(&mut self.options.stores, set);
         self
     }
 
@@ -481,7 +491,7 @@ impl ServerBuilder {
     /// ```
     #[doc(alias("metrics", "client_logging", "tracing"))]
     pub fn telemetry(mut self, set: impl Configure<TelemetryOptions>) -> Self {
-        self.options.telemetry = set(self.options.telemetry);
+        configure(&mut self.options.telemetry, set);
         self
     }
 
@@ -608,6 +618,12 @@ impl fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerBuilder").field("name", &self.info.name).finish_non_exhaustive()
     }
+}
+
+/// Has a function change options.
+fn configure<T: Default>(options: &mut T, set: impl Configure<T>) {
+    let configured = set(std::mem::take(options));
+    drop(std::mem::replace(options, configured));
 }
 
 /// All errors as one.

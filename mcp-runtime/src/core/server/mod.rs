@@ -147,7 +147,7 @@ impl WeakServer {
 impl Server {
     /// Starts a server of that name and version; [`server!`](macro@crate::server) takes both from the user's `Cargo.toml`.
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
-        ServerBuilder::new(name, version, "")
+        ServerBuilder::new(&name.into(), &version.into(), "")
     }
 
     /// The server's name.

@@ -203,7 +203,7 @@ fn an_expansion_stays_small() {
             db: &Db, ctx: &Context, who: Option<&Principal>, #[mcp(inject)] tx: Tx,
         ) -> Result<Json<Vec<Hit>>, MyErr> {}";
     let size = count(tool(r#"read_only, timeout = "5s""#, function));
-    assert!((400..=920).contains(&size), "{size} tokens");
+    assert!((400..=960).contains(&size), "{size} tokens");
     let smallest = count(tool("", "fn ping() {}"));
     assert!((150..=340).contains(&smallest), "{smallest} tokens");
 }

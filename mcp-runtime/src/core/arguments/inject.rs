@@ -165,7 +165,7 @@ impl<T: ?Sized> Probe<T> {
     }
 }
 
-/// Why there is no value of a type, which these keys would provide.
+/// Why a type, which these keys would provide, has no value.
 #[cold]
 fn missing_value(context: &Context, keys: [TypeId; 2], type_name: &str) -> Failure {
     if let Some(reason) = context.inner().state.unmade(keys) {

@@ -17,7 +17,7 @@ use tokio_rustls::rustls::{
 
 use tls_listener::{TestCertificate, TlsListener};
 
-#[path = "../client/tls_listener.rs"]
+#[path = "../integration/client/tls_listener.rs"]
 mod tls_listener;
 
 /// Echoes its argument

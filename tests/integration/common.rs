@@ -191,7 +191,7 @@ pub(crate) fn everything_printed() -> (PrintedText, impl Sized) {
 /// What a span has recorded.
 pub(crate) type Fields = BTreeMap<String, String>;
 
-struct IntoFields<'a>(&'a mut Fields);
+pub(crate) struct IntoFields<'a>(pub(crate) &'a mut Fields);
 
 impl Visit for IntoFields<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {

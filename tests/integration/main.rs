@@ -1,10 +1,12 @@
-//! What clients observe of tools, resources, prompts and the protocol, over every transport. One binary, to link once.
+//! What clients observe of tools, resources, prompts and the protocol, over every transport, and the client. One binary, to
+//! compile once what both use.
 
 mod apps;
 mod audit;
 mod authorization;
 mod batches;
 mod byte_streams;
+mod client;
 mod client_requests;
 mod command_line;
 mod common;

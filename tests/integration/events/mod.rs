@@ -8,7 +8,5 @@ mod poll;
 mod replicas;
 mod stream;
 mod table;
-#[path = "../../client/tls_listener.rs"]
-mod tls_listener;
 mod webhook;
 mod webhook_network;

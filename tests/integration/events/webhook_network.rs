@@ -6,11 +6,11 @@ use mcp_runtime::event;
 use rcgen::KeyPair;
 use tokio_rustls::rustls::{ServerConfig, crypto::ring};
 
-use super::{
-    tls_listener::{TestCertificate, TlsListener},
-    webhook::{Endpoint, note_added, secret, start},
+use super::webhook::{Endpoint, note_added, secret, start};
+use crate::{
+    client::tls_listener::{TestCertificate, TlsListener},
+    prelude::*,
 };
-use crate::prelude::*;
 
 /// An endpoint over TLS.
 async fn start_tls(certificate: &TestCertificate) -> Endpoint {

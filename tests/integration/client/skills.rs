@@ -6,7 +6,7 @@ use mcp_runtime::{
     skill::SkillsDir,
 };
 
-use crate::within;
+use crate::client::within;
 
 const SKILLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/skills");
 const MANIFEST: &str = "skill://fixture-skill/SKILL.md";

@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::{sync::Semaphore, task::JoinSet};
 
 use super::{call, scripted, text};
-use crate::{Transport, connect, pinned, until, within};
+use crate::client::{Transport, connect, pinned, until, within};
 
 /// How often resources were read, and whether reads may end.
 struct Reads {

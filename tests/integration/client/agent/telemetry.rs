@@ -1,24 +1,17 @@
 //! Spans by OpenTelemetry's conventions, counters, and neither URIs nor arguments in what is logged.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 
 use mcp_runtime::client::Client;
 use serde_json::json;
-use tracing::{
-    Event, Metadata, Subscriber,
-    field::{Field, Visit},
-    span,
-};
+use tracing::{Event, Metadata, Subscriber, span};
 use tracing_subscriber::{Layer, layer, prelude::*};
 
 use super::{call, text};
-use crate::{Transport, builder, connect, pinned, within};
-
-type Fields = BTreeMap<String, String>;
+use crate::{
+    client::{Transport, builder, connect, pinned, within},
+    common::{Fields, IntoFields, subscribe},
+};
 
 /// The fields of a span, with its id, or of an event.
 type Entry = (Option<u64>, Fields);
@@ -26,18 +19,6 @@ type Entry = (Option<u64>, Fields);
 /// What the client logs on this thread.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<Entry>>>);
-
-struct IntoFields<'a>(&'a mut Fields);
-
-impl Visit for IntoFields<'_> {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.0.insert(field.name().to_owned(), format!("{value:?}"));
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.0.insert(field.name().to_owned(), value.to_owned());
-    }
-}
 
 fn is_of_the_client(metadata: &Metadata<'_>) -> bool {
     metadata.target().starts_with("mcp_runtime::client")
@@ -90,9 +71,7 @@ fn assert_fields(fields: &Fields, expected: &[(&str, &str)]) {
 #[tokio::test]
 async fn requests_have_spans_and_reads_counters_without_uris_and_arguments() {
     let log = Log::default();
-    // with a single dispatcher, `tracing` would ask the threads of other tests, which have none, whether to log
-    let _other = tracing::Dispatch::new(tracing_subscriber::registry());
-    let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry().with(log.clone()));
+    let _subscribed = subscribe(tracing_subscriber::registry().with(log.clone()));
     let server = builder().build().unwrap();
     for way in [Transport::Memory, Transport::Http] {
         let connected = connect(&server, way, pinned(None)).await.unwrap();

@@ -533,7 +533,7 @@ async fn the_proxy_of_the_environment_is_used_with_its_credentials() {
         command.env("MCP_TESTS_URL", "http://shop.invalid/mcp");
         command.env("HTTP_PROXY", format!("http://{credentials}@{proxy}")).env_remove("NO_PROXY");
         command.env("http_proxy", format!("http://{credentials}@{proxy}")).env_remove("no_proxy");
-        let limit = crate::PATIENCE;
+        let limit = crate::client::PATIENCE;
         tokio::task::spawn_blocking(move || mcp_tests::programs::child::run(&mut command, "", limit).unwrap())
     };
     let finished = run("ada:open").await.unwrap();

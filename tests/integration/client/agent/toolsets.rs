@@ -11,7 +11,7 @@ use mcp_tests::support::HttpServer;
 use serde_json::{Value, json};
 
 use super::{call, names, scripted, text};
-use crate::{Transport, builder, connect, pinned, within};
+use crate::client::{Transport, builder, connect, pinned, within};
 
 const SHOP: [&str; 7] = [
     "shop.echo",

@@ -866,7 +866,7 @@ async fn a_server_that_is_not_on_this_machine_names_no_address_of_it() {
             command.env(name, proxy.host());
         }
         command.env_remove("NO_PROXY").env_remove("no_proxy");
-        let limit = crate::PATIENCE;
+        let limit = crate::client::PATIENCE;
         let run = move || mcp_tests::programs::child::run(&mut command, "", limit).unwrap();
         let finished = tokio::task::spawn_blocking(run).await.unwrap();
         assert!(finished.stderr.contains("refused: "), "{named}: {}\n{}", finished.stdout, finished.stderr);

@@ -18,7 +18,7 @@ mod server_config;
 mod site;
 mod skills;
 mod tls;
-mod tls_listener;
+pub(crate) mod tls_listener;
 mod typed;
 mod using;
 

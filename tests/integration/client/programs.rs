@@ -17,7 +17,12 @@ const ROLE: &str = "MCP_TESTS_PROGRAM";
 pub(crate) fn program(role: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("a path"));
     command
-        .args(["--exact", "programs::what_the_environment_asks_for_is_done", "--ignored", "--nocapture"])
+        .args([
+            "--exact",
+            "client::programs::what_the_environment_asks_for_is_done",
+            "--ignored",
+            "--nocapture",
+        ])
         .env(ROLE, role)
         .stdin(Stdio::null());
     command

@@ -15,7 +15,7 @@ use mcp_tests::support::TestFolder;
 use serde_json::{Value, json};
 
 use super::{call, scripted};
-use crate::within;
+use crate::client::within;
 
 /// `/wA=`
 const BYTES: [u8; 2] = [0xff, 0];

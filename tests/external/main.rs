@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `apps` | Node 22, for its Chromium |
 //! | `client` | Node, Python |
-//! | `examples` | the programs of `examples`; SQLite, which takes long to compile |
+//! | `examples` | the programs of `examples`; SQLite and `regex`, which take long to compile |
 //! | `instrument` | the attributes of `tracing`, which take long to compile |
 //! | `interop` | Node, Python |
 //! | `licences` | Python |

@@ -5,6 +5,7 @@ mod notes;
 #[cfg(unix)]
 mod on_unix;
 mod programs;
+mod repo;
 
 #[path = "../../../examples/shared_store/sqlite.rs"]
 pub(crate) mod shared_store;

@@ -10,7 +10,6 @@ mod everything;
 mod gateway;
 mod openapi;
 mod protected;
-mod repo;
 mod runner;
 mod service;
 mod state;

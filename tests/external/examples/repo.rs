@@ -3,11 +3,13 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use example::{root::Root, search::Query};
-
-use crate::prelude::*;
+use mcp_runtime::testing::{Reply, TestServer};
+use mcp_tests::support::{TestFolder, within};
+use serde_json::{Value, json};
 
 #[allow(dead_code, reason = "`main` is what the example's program has besides")]
 #[path = "../../../examples/repo/main.rs"]

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::core::{
     arguments::{Completion, CompletionSource, DynComplete, MaybeFuture, choices_with_prefix},
@@ -49,12 +50,22 @@ impl Capability for Completions {
 }
 
 #[derive(Deserialize)]
-#[serde(tag = "type")]
-enum Reference {
+enum ReferenceKind {
     #[serde(rename = "ref/prompt")]
-    Prompt { name: String },
+    Prompt,
     #[serde(rename = "ref/resource")]
-    Resource { uri: String },
+    Resource,
+}
+
+// as a tagged enum it would be four times the code
+#[derive(Deserialize)]
+struct Reference {
+    #[serde(rename = "type")]
+    kind: ReferenceKind,
+    /// Of a prompt.
+    name: Option<String>,
+    /// Of a resource.
+    uri: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -67,7 +78,7 @@ struct Argument {
 struct CompletionContext {
     /// The arguments that the user has chosen already.
     #[serde(default, deserialize_with = "null_is_absent")]
-    arguments: BTreeMap<String, Option<String>>,
+    arguments: Map<String, Value>,
 }
 
 /// Reads a parameter that is an object.
@@ -108,10 +119,12 @@ impl Completions {
         };
         // official servers answer without values where there is nothing to complete
         let no_values = || Ok(completion_reply(Vec::new()).into());
-        let (kind, name) = match &reference {
-            Reference::Prompt { name } => (ItemKind::Prompt, name),
-            Reference::Resource { uri } => (ItemKind::Resource, uri),
+        let (kind, member, name) = match reference.kind {
+            ReferenceKind::Prompt => (ItemKind::Prompt, "name", reference.name),
+            ReferenceKind::Resource => (ItemKind::Resource, "uri", reference.uri),
         };
+        let name =
+            &name.ok_or_else(|| ProtocolError::invalid_params(format!("`ref`: missing field `{member}`")))?;
         let mut capabilities = registry.capabilities.iter();
         let found = capabilities
             .find_map(|capability| capability.completion(server, &request, kind, name, &argument.name));
@@ -125,8 +138,20 @@ impl Completions {
             CompletionSource::Function(function) => function.clone(),
         };
         let Argument { name: argument, value } = argument;
-        let chosen = context.arguments.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        let completion = Completion { argument, value, arguments: chosen.collect() };
+        let mut arguments = BTreeMap::new();
+        for (name, value) in context.arguments {
+            match value {
+                Value::Null => {}
+                Value::String(value) => {
+                    arguments.insert(name, value);
+                }
+                _ => {
+                    let error = format!("`context`: the argument `{name}` is not a string");
+                    return Err(ProtocolError::invalid_params(error).into());
+                }
+            }
+        }
+        let completion = Completion { argument, value, arguments };
         let timeout = server.options().limits.timeout;
         let call =
             CompleteArgument { function, completion, name: name.clone(), state: state.clone(), timeout };

@@ -1,9 +1,13 @@
 //! `completion/complete`, of servers with a prompt or a template that has an argument which completes.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 
 use crate::core::{
     arguments::{Completion, CompletionSource, DynComplete, MaybeFuture, choices_with_prefix},
@@ -16,7 +20,7 @@ use crate::core::{
     extensions::Extensions,
     invoke::{self, Invocation},
     item_output::{ItemOutput, wrong_kind},
-    jsonrpc::{Object, ProtocolError, null_is_absent, write_array, write_string},
+    jsonrpc::{Object, ProtocolError, decode_string, null_is_absent, write_array, write_string},
     protocol::Revision,
     server::{Capability, Declared, Registry, Server},
 };
@@ -75,17 +79,14 @@ struct Argument {
 }
 
 #[derive(Deserialize, Default)]
-struct CompletionContext {
+struct CompletionContext<'a> {
     /// The arguments that the user has chosen already.
-    #[serde(default, deserialize_with = "null_is_absent")]
-    arguments: Map<String, Value>,
+    #[serde(borrow, default, deserialize_with = "null_is_absent")]
+    arguments: HashMap<String, &'a RawValue>,
 }
 
 /// Reads a parameter that is an object.
-fn parse_object<T: for<'a> Deserialize<'a>>(
-    raw: Option<&serde_json::value::RawValue>,
-    name: &str,
-) -> Result<T, ProtocolError> {
+fn parse_object<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>, name: &str) -> Result<T, ProtocolError> {
     let raw = raw.ok_or_else(|| ProtocolError::invalid_params(format!("`{name}` is missing")))?;
     // serde would accept an array of the members' values as well
     if !raw.get().starts_with('{') {
@@ -113,10 +114,18 @@ impl Completions {
     ) -> Result<Response, Reply> {
         let reference: Reference = parse_object(request.params.get("ref"), "ref")?;
         let argument: Argument = parse_object(request.params.get("argument"), "argument")?;
-        let context: CompletionContext = match request.params.get("context") {
+        let context: CompletionContext<'_> = match request.params.get("context") {
             None => CompletionContext::default(),
             some => parse_object(some, "context")?,
         };
+        let mut arguments = BTreeMap::new();
+        for (name, value) in context.arguments.into_iter().filter(|(_, value)| value.get() != "null") {
+            let Some(value) = decode_string(value) else {
+                let error = format!("`context`: the argument `{name}` is not a string");
+                return Err(ProtocolError::invalid_params(error).into());
+            };
+            arguments.insert(name, value.into_owned());
+        }
         // official servers answer without values where there is nothing to complete
         let no_values = || Ok(completion_reply(Vec::new()).into());
         let (kind, member, name) = match reference.kind {
@@ -138,19 +147,6 @@ impl Completions {
             CompletionSource::Function(function) => function.clone(),
         };
         let Argument { name: argument, value } = argument;
-        let mut arguments = BTreeMap::new();
-        for (name, value) in context.arguments {
-            match value {
-                Value::Null => {}
-                Value::String(value) => {
-                    arguments.insert(name, value);
-                }
-                _ => {
-                    let error = format!("`context`: the argument `{name}` is not a string");
-                    return Err(ProtocolError::invalid_params(error).into());
-                }
-            }
-        }
         let completion = Completion { argument, value, arguments };
         let timeout = server.options().limits.timeout;
         let call =

@@ -385,7 +385,10 @@ impl<T: 'static> ArgDescriptor<T> {
     pub fn take(&self, call: &Call<'_>, index: usize) -> Result<T, InvalidArgument> {
         let value = match self.value(self.options.source(&call.arguments, index)) {
             Ok(value) => value,
-            Err(error) => return Err(InvalidArgument::from(error)),
+            Err(error) => {
+                drop(error);
+                return Err(InvalidArgument);
+            }
         };
         if let Some(rules) = self.rules {
             let mut checker = Rules::accepting();

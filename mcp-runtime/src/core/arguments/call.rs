@@ -524,12 +524,6 @@ impl<'a> RawArguments<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct InvalidArgument;
 
-impl From<serde_json::Error> for InvalidArgument {
-    fn from(_: serde_json::Error) -> Self {
-        Self
-    }
-}
-
 /// The keys that an `arguments` object had.
 #[derive(Debug, Clone, Copy, Default)]
 struct FoundKeys {

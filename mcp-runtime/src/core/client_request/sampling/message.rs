@@ -88,7 +88,10 @@ pub enum SamplingBlock {
 // derived, it would be several times the code
 impl<'de> Deserialize<'de> for SamplingBlock {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::of_members(Map::deserialize(deserializer)?).map_err(D::Error::custom)
+        match Value::deserialize(deserializer)? {
+            Value::Object(members) => Self::of_members(members).map_err(D::Error::custom),
+            _ => Err(D::Error::custom("a SamplingBlock is an object")),
+        }
     }
 }
 

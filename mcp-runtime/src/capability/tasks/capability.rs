@@ -1,6 +1,6 @@
 //! `tasks/get`, `tasks/update` and `tasks/cancel`, what the server declares of tasks, and subscriptions to them.
 
-use std::{borrow::Cow, collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
@@ -98,7 +98,7 @@ pub(super) fn declares_tasks(meta: &Meta<'_>) -> bool {
     #[derive(Deserialize)]
     struct DeclaredExtensions<'a> {
         #[serde(borrow, default, deserialize_with = "null_is_absent")]
-        extensions: HashMap<Cow<'a, str>, &'a RawValue>,
+        extensions: HashMap<String, &'a RawValue>,
     }
     let declared =
         meta.capabilities.and_then(|raw| serde_json::from_str::<DeclaredExtensions<'_>>(raw.get()).ok());
@@ -177,13 +177,11 @@ impl TaskAction {
     fn update(request: &Request<'_>) -> Result<Self, ProtocolError> {
         let responses =
             request.params.get("inputResponses").map(RawValue::get).filter(|json| json.starts_with('{'));
-        let responses: Option<HashMap<Cow<'_, str>, &RawValue>> =
+        let responses: Option<HashMap<String, &RawValue>> =
             responses.and_then(|json| serde_json::from_str(json).ok());
         let responses = responses
             .ok_or_else(|| ProtocolError::invalid_params("`inputResponses` is missing, or not an object"))?;
-        Ok(Self::Update(
-            responses.into_iter().map(|(key, value)| (key.into_owned(), value.get().into())).collect(),
-        ))
+        Ok(Self::Update(responses.into_iter().map(|(key, value)| (key, value.get().into())).collect()))
     }
 }
 

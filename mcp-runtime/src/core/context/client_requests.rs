@@ -135,7 +135,7 @@ pub(crate) struct ClientRequestState {
     /// Absent if the call is not a retry. It stays when the call becomes a task.
     pub(crate) retry: Option<Arc<Retry>>,
     /// Keys of requests and saved results.
-    pub(crate) keys: HashSet<Box<str>>,
+    pub(crate) keys: HashSet<String>,
     /// Responses that were decoded in this round trip.
     pub(crate) responses: HashMap<String, InputResponse>,
     /// Results of `once` in this round trip.
@@ -164,7 +164,7 @@ impl ClientRequests {
     }
 
     /// Forgets the keys that were used since they were these: the function runs again.
-    pub(crate) fn reset_keys(&self, keys: &HashSet<Box<str>>) {
+    pub(crate) fn reset_keys(&self, keys: &HashSet<String>) {
         self.lock().keys.clone_from(keys);
     }
 

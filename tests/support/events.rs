@@ -131,11 +131,10 @@ impl EventStream {
                     self.ended = true;
                     continue;
                 };
-                let looked = self.text.len().saturating_sub(1);
                 self.text.push_str(std::str::from_utf8(&chunk).expect("UTF-8"));
-                let new = &self.text.as_bytes()[looked..];
-                if let Some(end) = new.windows(2).rposition(|pair| pair == b"\n\n") {
-                    let rest = self.text.split_off(looked + end + 2);
+                let mut line_ends = self.text.rmatch_indices('\n');
+                if let Some((end, _)) = line_ends.find(|(at, _)| self.text[..*at].ends_with('\n')) {
+                    let rest = self.text.split_off(end + 1);
                     self.waiting.extend(events(&std::mem::replace(&mut self.text, rest)));
                 }
             }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    net::TcpStream,
+    net::{TcpSocket, TcpStream},
 };
 
 use super::{initialize, messages, notification, request, within};
@@ -112,6 +112,12 @@ impl HttpRequest {
         self
     }
 
+    /// With a changed text of its body: long values are put into it so, as the encoding of JSON is slow in debug builds.
+    pub fn map_text(mut self, edit: impl FnOnce(String) -> String) -> Self {
+        self.body = edit(String::from_utf8(self.body).expect("UTF-8")).into_bytes();
+        self
+    }
+
     /// To another path.
     pub fn path(mut self, path: &str) -> Self {
         self.path = path.into();
@@ -202,6 +208,13 @@ impl HttpResponse {
         assert_eq!(self.header("content-type"), Some("text/event-stream"), "{}", self.text());
         messages(self.text())
     }
+}
+
+/// A socket that takes little of what is not read: as it is, the system may take megabytes.
+pub async fn narrow_socket(to: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(16 << 10).expect("a size");
+    within(socket.connect(to)).await.expect("connect")
 }
 
 /// What a connection reads and writes.
@@ -295,7 +308,7 @@ impl HttpConnection {
     }
 
     /// Reads the rest of a response's body.
-    pub(super) async fn read_body(&mut self, response: &mut HttpResponse) {
+    pub async fn read_body(&mut self, response: &mut HttpResponse) {
         if response.header("transfer-encoding") == Some("chunked") {
             while let Some(chunk) = self.chunk().await {
                 response.body.extend(chunk);

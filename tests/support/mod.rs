@@ -27,7 +27,7 @@ pub use client::{Answers, Client, Exchange, Transport, no_requests};
 pub use events::{Event, EventStream, events, messages};
 pub use folder::TestFolder;
 pub use gate::{Gate, Inside};
-pub use http::{HttpConnection, HttpRequest, HttpResponse};
+pub use http::{HttpConnection, HttpRequest, HttpResponse, narrow_socket};
 pub use http_sse::HttpSse;
 pub use issuer::{Issuer, TestKey, unix_now, unsigned};
 pub use lines::{Input, LineConnection};

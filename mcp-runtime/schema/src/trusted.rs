@@ -232,10 +232,10 @@ mod tests {
     #[test]
     fn a_schema_with_many_keywords_that_cannot_be_enforced_takes_few_rounds() {
         let bad = |n: usize| (format!("p{n}"), json!({"pattern": "(?=a)", "$ref": "#/$defs/none"}));
-        let properties: Map<String, Value> = (0..20_000).map(bad).collect();
+        let properties: Map<String, Value> = (0..5_000).map(bad).collect();
         let (schema, passed_over) = enforceable_part(&json!({"properties": properties, "required": ["p0"]}));
         assert_eq!(schema["required"], json!(["p0"]));
-        assert!(passed_over.len() >= 20_000, "{}", passed_over.len());
+        assert!(passed_over.len() >= 5_000, "{}", passed_over.len());
     }
 
     #[test]

@@ -430,7 +430,7 @@ mod tests {
             let refused = Validator::compile(&schema).unwrap_err();
             assert_eq!((refused.keyword.as_str(), refused.pointer.as_str()), ("$ref", ""));
             assert!(refused.to_string().contains("leads through more than 64 schemas"), "{refused}");
-            let (foreign, passed_over) = Validator::compile_foreign(&schema);
+            let (foreign, passed_over) = Validator::compile_foreign(&chain(500, link, text()));
             assert!(foreign.is_some() && !passed_over.is_empty());
         }
     }
@@ -497,8 +497,8 @@ mod tests {
     fn the_number_of_reported_errors_is_bounded() {
         let schema =
             json!({"properties": {"list": {"items": {"type": "string"}}, "name": {}}, "required": ["name"]});
-        let mut value = json!({"list": vec![1; 100_000]});
-        for index in 0..100_000 {
+        let mut value = json!({"list": vec![1; 10_000]});
+        for index in 0..10_000 {
             value[format!("nam{index}")] = Value::Null;
         }
         let lines = messages(&schema, &value);

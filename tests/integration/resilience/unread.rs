@@ -1,12 +1,16 @@
 //! Replies and replays that a client does not read: a large body is charged to its client until it is written, and the
 //! stream that it is sent on stays open for as long.
 
-use tokio::{net::TcpSocket, sync::Notify};
+use tokio::sync::Notify;
 
 use crate::prelude::*;
 
-/// Bytes of a large reply: more than the sockets of both sides buffer.
-const LARGE: usize = 12 << 20;
+/// Bytes of a large reply: more than the sockets of both sides buffer, and three are more than a client's share.
+const LARGE: usize = 11 << 20;
+/// Bytes of a reply that is charged.
+const CHARGED: usize = 100 << 10;
+/// More bytes than the share of a client.
+const MORE_THAN_A_SHARE: usize = 33 << 20;
 
 /// Returns a text of so many bytes
 #[mcp_tool]
@@ -61,13 +65,10 @@ fn call(client: &str, tool: &str, bytes: usize) -> HttpRequest {
 }
 
 /// Sends a request, and reads no more than the head of its response.
-async fn unread(request: &HttpRequest, at: SocketAddr) -> (u16, HttpConnection) {
-    // as it is, the system may take megabytes for it
-    let socket = TcpSocket::new_v4().expect("a socket");
-    socket.set_recv_buffer_size(16 << 10).expect("a size");
-    let mut connection = HttpConnection::over(socket.connect(at).await.expect("a connection"));
+async fn unread(request: &HttpRequest, at: SocketAddr) -> (HttpResponse, HttpConnection) {
+    let mut connection = HttpConnection::over(narrow_socket(at).await);
     connection.send(request).await;
-    (connection.head().await.status, connection)
+    (connection.head().await, connection)
 }
 
 #[tokio::test]
@@ -75,16 +76,12 @@ async fn large_replies_that_a_client_does_not_read_are_charged_to_it() {
     let served = HttpServer::start(server()).await;
     let at = served.address;
     let mut open = Vec::new();
-    let refused = loop {
-        let (status, connection) = unread(&call(ADA, "text", LARGE), at).await;
-        if status != 200 {
-            break status;
-        }
+    for n in 1..=3 {
+        let (head, connection) = unread(&call(ADA, "text", LARGE), at).await;
+        assert_eq!(head.status, 200, "{n}: as long as less than her share waits, half of 64 MiB");
         open.push(connection);
-        assert!(open.len() < 8, "half of 64 MiB are fewer");
-    };
-    assert_eq!((refused, open.len()), (503, 3), "as long as less than her share waits");
-    let refused = call(ADA, "text", LARGE).send(at).await;
+    }
+    let refused = call(ADA, "text", CHARGED).send(at).await;
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
     let error = refused.json();
     assert_eq!((&error["id"], &error["error"]["code"]), (&json!(7), &json!(-32603)));
@@ -92,45 +89,31 @@ async fn large_replies_that_a_client_does_not_read_are_charged_to_it() {
     assert_eq!(error["error"]["message"], message);
     // short replies, and other clients, are not affected
     assert_eq!(text_of(&call(ADA, "text", 60_000).send(at).await.json()).len(), 60_000);
-    assert_eq!(text_of(&call(BOB, "text", LARGE).send(at).await.json()).len(), LARGE);
+    assert_eq!(text_of(&call(BOB, "text", CHARGED).send(at).await.json()).len(), CHARGED);
     drop(open);
-    within(async { while call(ADA, "text", LARGE).send(at).await.status != 200 {} }).await;
+    within(async { while call(ADA, "text", CHARGED).send(at).await.status != 200 {} }).await;
 }
 
 #[tokio::test]
-async fn one_reply_may_be_larger_than_the_share_of_its_client() {
+async fn one_reply_may_exceed_the_share_of_its_client_and_those_on_event_streams_are_charged_as_well() {
     let served = HttpServer::start(server()).await;
     let at = served.address;
-    let bytes = 33 << 20;
-    for tool in ["text", "streamed"] {
-        let reply = call(ADA, tool, bytes).send(at).await;
-        // an error has some bytes only
-        assert!(
-            reply.status == 200 && reply.body.len() > bytes,
-            "{}: {} bytes",
-            reply.status,
-            reply.body.len()
-        );
-    }
-}
-
-#[tokio::test]
-async fn a_large_reply_on_an_event_stream_is_charged_as_well() {
-    let served = HttpServer::start(server()).await;
-    let at = served.address;
-    let mut stream = EventStream::open(&call(ADA, "gated", LARGE), at).await.expect("a stream");
+    let mut stream = EventStream::open(&call(ADA, "gated", CHARGED), at).await.expect("a stream");
     assert_eq!(stream.message().await["method"], "notifications/progress");
-    let mut open = Vec::new();
-    for _ in 0..3 {
-        open.push(unread(&call(ADA, "text", LARGE), at).await.1);
-    }
+    let (mut whole, mut connection) = unread(&call(ADA, "text", MORE_THAN_A_SHARE), at).await;
     OPEN.notify_one();
     let reply = stream.message().await;
     assert_eq!((&reply["id"], &reply["error"]["code"]), (&json!(7), &json!(-32603)));
     assert!(stream.next().await.is_none());
-    let reply = call(BOB, "streamed", LARGE).send(at).await.messages().pop().expect("a reply");
-    assert_eq!(text_of(&reply).len(), LARGE);
-    drop(open);
+    let reply = call(BOB, "streamed", CHARGED).send(at).await.messages().pop().expect("a reply");
+    assert_eq!(text_of(&reply).len(), CHARGED);
+    connection.read_body(&mut whole).await;
+    let streamed = call(ADA, "streamed", MORE_THAN_A_SHARE).send(at).await;
+    for reply in [whole, streamed] {
+        // an error has some bytes only
+        let bytes = reply.body.len();
+        assert!(reply.status == 200 && bytes > MORE_THAN_A_SHARE, "{}: {bytes} bytes", reply.status);
+    }
 }
 
 /// A session of that client with an ended stream of large events; the id of the first.
@@ -156,9 +139,9 @@ async fn replays_of_an_ended_stream_are_charged_and_keep_their_streams_until_the
     assert_eq!(messages(whole.text()).len(), CHATS + 1);
     let mut open = Vec::new();
     let refused = loop {
-        let (status, connection) = unread(&resume(ADA, &session, &first), at).await;
-        if status != 200 {
-            break status;
+        let (head, connection) = unread(&resume(ADA, &session, &first), at).await;
+        if head.status != 200 {
+            break head.status;
         }
         open.push(connection);
         assert!(open.len() < 32, "neither bytes nor streams are left");
@@ -178,11 +161,11 @@ async fn a_replay_that_is_not_read_holds_one_of_the_streams_of_its_client() {
     let (session, first) = ended_stream(ADA, at).await;
     let mut open = Vec::new();
     for _ in 0..3 {
-        let (status, connection) = unread(&resume(ADA, &session, &first), at).await;
-        assert_eq!(status, 200);
+        let (head, connection) = unread(&resume(ADA, &session, &first), at).await;
+        assert_eq!(head.status, 200);
         open.push(connection);
     }
-    assert_eq!(unread(&resume(ADA, &session, &first), at).await.0, 503, "her share of the streams");
+    assert_eq!(unread(&resume(ADA, &session, &first), at).await.0.status, 503, "her share of the streams");
     assert!(
         EventStream::open(&HttpRequest::standalone_stream(&session).header("x-client", ADA), at)
             .await

@@ -45,7 +45,7 @@ mod tests {
     };
 
     /// How many changes of each seed are tried.
-    const CHANGES: usize = 400;
+    const CHANGES: usize = 150;
 
     #[test]
     fn every_target_keeps_its_promises_for_its_seeds_and_for_changes_of_them() {

@@ -7,9 +7,11 @@ use http::{Request, StatusCode};
 use super::{HttpHandler, IncomingBody, ResponseBody, Route, server};
 
 /// The bounds on sessions and on records; lower ones in debug builds, which are slow.
-const RECORDS: usize = if cfg!(debug_assertions) { 1_000 } else { 10_000 };
+const RECORDS: usize = if cfg!(debug_assertions) { 300 } else { 10_000 };
+/// The bound on streams.
+const STREAMS: usize = 150;
 /// The number of sessions, well above every bound.
-const SESSIONS: usize = if cfg!(debug_assertions) { 2_000 } else { 100_000 };
+const SESSIONS: usize = if cfg!(debug_assertions) { 600 } else { 100_000 };
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
 
@@ -50,7 +52,7 @@ fn handler() -> Arc<HttpHandler> {
         &server()
             .http(|mut http| {
                 http.max_session_records = RECORDS;
-                http.max_streams(500).max_sessions(RECORDS)
+                http.max_streams(STREAMS).max_sessions(RECORDS)
             })
             .build()
             .unwrap(),
@@ -110,7 +112,7 @@ async fn streams_are_refused_while_too_many_are_open_and_evicted_when_they_are_c
         }
     })
     .await;
-    assert_eq!((open.len(), refused), (500, SESSIONS - 500));
+    assert_eq!((open.len(), refused), (STREAMS, SESSIONS - STREAMS));
     assert!(stored_sessions(&handler) <= RECORDS);
     open.clear();
     // closed immediately: few wait for their clients to reconnect

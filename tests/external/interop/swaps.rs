@@ -1,13 +1,13 @@
 //! The loop of `mcp-dev` under the SDKs: two examples take each other's place again and again, behind one connection.
 
 use std::{
-    env, fs,
+    fs,
     os::unix::fs::PermissionsExt as _,
     path::PathBuf,
     time::{Duration, Instant},
 };
 
-use mcp_tests::programs::{cache_dir, cargo, child, example, profile_dir, workspace_dir};
+use mcp_tests::programs::{cache_dir, example};
 use serde_json::json;
 
 use crate::interop::{
@@ -16,7 +16,6 @@ use crate::interop::{
     installed,
 };
 
-const BUILD: Duration = Duration::from_secs(900);
 /// For 100 replacements on a busy machine.
 const LIMIT: Duration = Duration::from_secs(1800);
 /// A resource of `everything`, and the tool that says that it has changed.
@@ -29,15 +28,9 @@ const EVERYTHING: Program =
     Program("everything", "test_simple_text", "This is a simple text response for testing.");
 const CONTENT: Program = Program("content", "fixed_text", "always the same");
 
-/// The tool, built with the features that `cargo test` selects, so that hardly anything is rebuilt: an example has the
-/// dependencies of tests.
+/// The tool for authors.
 pub(crate) fn mcp_dev() -> PathBuf {
-    let dev = profile_dir().join(format!("mcp-dev{}", env::consts::EXE_SUFFIX));
-    let mut cargo = cargo();
-    cargo.args(["build", "--bin", "mcp-dev", "--example", EVERYTHING.0]).current_dir(workspace_dir());
-    cargo.args(profile_dir().parent().map(|target| format!("--target-dir={}", target.display())));
-    let _ = child::run(&mut cargo, "", BUILD).expect("cargo can be run").or_panic("building mcp-dev");
-    dev
+    example::program("mcp-dev")
 }
 
 /// Replaces the server `count` times on one connection. Each time the client is told that its tools have changed, its list

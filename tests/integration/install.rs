@@ -2,6 +2,7 @@
 //! and that no secret is shown.
 
 use std::{
+    collections::HashSet,
     fs,
     io::Write as _,
     path::{Path, PathBuf},
@@ -323,6 +324,7 @@ fn another_server_of_the_name_stays_unless_it_is_replaced_by_force() {
 #[test]
 fn a_file_that_cannot_be_read_as_what_it_should_be_is_left_alone() {
     let deep = "[".repeat(100_000);
+    let mut first = HashSet::new();
     for (client, path, text, place) in [
         ("cursor", ".cursor/mcp.json", "{\n  \"mcpServers\": {\n    \"a\": }\n}\n", "(line 3, column 10)"),
         ("cursor", ".cursor/mcp.json", "{\"mcpServers\": {}", "(line 1, column"),
@@ -355,12 +357,10 @@ fn a_file_that_cannot_be_read_as_what_it_should_be_is_left_alone() {
     ] {
         let home = Home::new();
         home.write(path, text);
-        for line in [
-            client.to_owned(),
-            format!("{client} --force"),
-            format!("{client} --remove"),
-            format!("{client} --dry-run"),
-        ] {
+        // all of them read the file in one way
+        let ways = if first.insert(client) { 4 } else { 2 };
+        for options in &["", "--remove", "--force", "--dry-run"][..ways] {
+            let line = format!("{client} {options}");
             let said = home.failure(&line);
             assert!(
                 said.contains(&format!("`~/{path}` is as it was")) && said.contains(place),

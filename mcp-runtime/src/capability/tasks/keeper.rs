@@ -148,7 +148,15 @@ impl TaskPermit {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::Arc;
+
+    use super::{
+        super::{
+            TaskOptions,
+            record::{StoredEnd, raw_json},
+        },
+        *,
+    };
     use crate::core::{
         admission::Owner,
         changes::Hub,
@@ -156,11 +164,39 @@ mod tests {
         store::{Found, SealedStore, Table, Write},
     };
 
+    /// Tasks of a store of 4,000 bytes.
+    fn narrow(store: &SealedStore) -> Arc<Tasks> {
+        let options = TaskOptions { max_kept_bytes: 4000, ..TaskOptions::new() };
+        Tasks::new(options, store, Hub::default())
+    }
+
+    #[tokio::test]
+    async fn a_result_without_room_in_the_store_is_a_failure() {
+        let tasks = narrow(&SealedStore::in_memory());
+        for (bytes, is_kept) in [(1000, true), (4000, false)] {
+            let permit = tasks.start(None, &Owner::local()).unwrap();
+            let mut copy = Some(tasks.create_record(&permit.task).await.unwrap());
+            let result = StoredEnd::Result(raw_json(format!("\"{}\"", "x".repeat(bytes))));
+            permit.task.end(TaskSummary::new("completed", None), |record| record.finish(result, None));
+            while !permit.task.is_settled() {
+                tasks.sync(&permit.task, &mut copy).await.unwrap();
+            }
+            let record = tasks.records.get(&permit.task.id).await.unwrap().expect("a record").record;
+            match record.end {
+                Some(StoredEnd::Result(_)) => assert!(is_kept),
+                Some(StoredEnd::Error(error)) => {
+                    assert!(!is_kept && error.get().contains("-32603"), "{error}");
+                    assert_eq!(record.message.as_deref(), Some("the result could not be saved"));
+                }
+                _ => panic!("it has ended"),
+            }
+        }
+    }
+
     #[tokio::test]
     async fn a_failure_without_room_in_the_store_is_saved_once_there_is_room() {
         let store = SealedStore::in_memory();
-        let options = super::super::TaskOptions { max_kept_bytes: 4000, ..super::super::TaskOptions::new() };
-        let tasks = Tasks::new(options, &store, Hub::default());
+        let tasks = narrow(&store);
         let permit = tasks.start(None, &Owner::local()).unwrap();
         let mut copy = Some(tasks.create_record(&permit.task).await.unwrap());
         let table = Table::new("tasks", 10_000, 4000, 50);

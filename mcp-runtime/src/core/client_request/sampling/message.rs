@@ -45,8 +45,8 @@ impl SamplingMessage {
 /// A part of a message, or of a model's answer.
 ///
 /// See [message content](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#message-content).
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "ReceivedBlock", tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 #[non_exhaustive]
 pub enum SamplingBlock {
     /// `"type": "text"`
@@ -85,12 +85,18 @@ pub enum SamplingBlock {
     },
 }
 
-// derived, it would be several times the code
-impl<'de> Deserialize<'de> for SamplingBlock {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Value::deserialize(deserializer)? {
-            Value::Object(members) => Self::of_members(members).map_err(D::Error::custom),
-            _ => Err(D::Error::custom("a SamplingBlock is an object")),
+/// A block as it is received. With a derived reader of its variants, it would be several times the code.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct ReceivedBlock(Value);
+
+impl TryFrom<ReceivedBlock> for SamplingBlock {
+    type Error = String;
+
+    fn try_from(ReceivedBlock(block): ReceivedBlock) -> Result<Self, String> {
+        match block {
+            Value::Object(members) => Self::of_members(members),
+            _ => Err("a SamplingBlock is an object".to_owned()),
         }
     }
 }

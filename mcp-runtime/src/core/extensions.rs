@@ -32,11 +32,7 @@ impl Extensions {
 
     /// Inserts a shared value; one of the same type is replaced.
     pub(crate) fn insert_arc<T: Any + Send + Sync>(&mut self, value: Arc<T>) {
-        self.insert_any(TypeId::of::<Arc<T>>(), Arc::new(value));
-    }
-
-    fn insert_any(&mut self, key: TypeId, value: AnyValue) {
-        self.0.insert(key, Entry::Present(value));
+        self.0.insert(TypeId::of::<Arc<T>>(), Entry::Present(Arc::new(value)));
     }
 
     /// Takes a value out that nothing else has.
@@ -64,8 +60,9 @@ impl Extensions {
         matches!(self.0.get(&key), Some(Entry::Later(place)) if place.get().is_some())
     }
 
-    /// Why the value of one of these keys, which was to be made, does not exist.
-    pub(crate) fn unmade(&self, keys: [TypeId; 2]) -> Option<Arc<str>> {
+    /// Why a value for `T`, which was to be made, does not exist.
+    pub(crate) fn unmade<T: ?Sized + 'static>(&self) -> Option<Arc<str>> {
+        let keys = [TypeId::of::<Arc<T>>(), TypeId::of::<Arc<Arc<T>>>()];
         let Entry::Later(place) = keys.iter().find_map(|key| self.0.get(key))? else { return None };
         match place.get() {
             Some(Ok(_)) => None,
@@ -74,43 +71,27 @@ impl Extensions {
         }
     }
 
-    /// The keys of the values for `T`.
-    pub(crate) fn keys_for<T: ?Sized + 'static>() -> [TypeId; 2] {
-        [TypeId::of::<Arc<T>>(), TypeId::of::<Arc<Arc<T>>>()]
-    }
-
-    /// The value of the first of these keys that has one.
-    pub(crate) fn value(&self, keys: [TypeId; 2]) -> Option<&(dyn Any + Send + Sync)> {
-        if self.0.is_empty() {
-            return None;
-        }
-        let value = |key| match self.0.get(&key)? {
+    /// The value of a key, if it exists.
+    fn value(&self, key: TypeId) -> Option<&(dyn Any + Send + Sync)> {
+        match self.0.get(&key)? {
             Entry::Present(value) => Some(&**value),
             Entry::Later(place) => place.get()?.as_ref().ok().map(|value| &**value),
-        };
-        let [own, shared] = keys;
-        value(own).or_else(|| value(shared))
-    }
-
-    /// A value of one of [`keys_for`](Self::keys_for) as a `T`.
-    pub(crate) fn downcast<T: ?Sized + 'static>(value: &(dyn Any + Send + Sync)) -> Option<&T> {
-        match value.downcast_ref::<Arc<T>>() {
-            Some(value) => Some(value),
-            None => match value.downcast_ref::<Arc<Arc<T>>>() {
-                Some(value) => Some(value),
-                None => None,
-            },
         }
     }
 
     /// The value for `T`.
     #[must_use]
     pub(crate) fn get<T: ?Sized + 'static>(&self) -> Option<&T> {
-        self.value(Self::keys_for::<T>()).and_then(Self::downcast)
+        if self.0.is_empty() {
+            return None;
+        }
+        if let Some(value) = self.value(TypeId::of::<Arc<T>>()) {
+            return value.downcast_ref::<Arc<T>>().map(|v| &**v);
+        }
+        self.value(TypeId::of::<Arc<Arc<T>>>())?.downcast_ref::<Arc<Arc<T>>>().map(|v| &***v)
     }
 
     /// Whether a value would provide what another one of these provides: the same type, or an `Arc` of it.
-    #[cfg(feature = "config")]
     pub(crate) fn provides_like<T: Any>(&self) -> bool {
         self.contains_any(&Self::keys_like::<T>())
     }

@@ -376,23 +376,11 @@ where
     F: Fn(C) -> Fut + Send + Sync + 'static,
     Fut: AsyncReply + Send + 'static,
 {
-    run_async(Arc::new(move |call| Box::pin(handler(call).reply())), convert)
-}
-
-/// The part of [`async_handler`] that is generated for each type of reply, and not for each closure.
-fn run_async<C, R, T>(
-    handler: Arc<dyn Fn(C) -> BoxFuture<T> + Send + Sync>,
-    convert: fn(T) -> Result<R, ToolError>,
-) -> DynHandler<C>
-where
-    C: Send + 'static,
-    R: Into<ItemOutput> + 'static,
-    T: 'static,
-{
+    let handler = Arc::new(handler);
     Callback(Arc::new(move |call| {
         let handler = handler.clone();
         // called in the first poll, where panics are caught
-        Box::pin(async move { convert(handler(call).await).map(Into::into).map_err(Failure::from) })
+        Box::pin(async move { convert(handler(call).reply().await).map(Into::into).map_err(Failure::from) })
     }))
 }
 
@@ -407,19 +395,7 @@ where
     T: 'static,
     F: Fn(C) -> T + Send + Sync + 'static,
 {
-    run_on_thread(Arc::new(handler), convert)
-}
-
-/// The part of [`blocking_handler`] that is generated for each type of reply, and not for each closure.
-fn run_on_thread<C, R, T>(
-    handler: Arc<dyn Fn(C) -> T + Send + Sync>,
-    convert: fn(T) -> Result<R, ToolError>,
-) -> DynHandler<C>
-where
-    C: Send + 'static,
-    R: Into<ItemOutput> + Send + 'static,
-    T: 'static,
-{
+    let handler = Arc::new(handler);
     Callback(Arc::new(move |call| {
         let handler = handler.clone();
         Box::pin(run_blocking(move || convert(handler(call)).map(Into::into).map_err(Failure::from)))

@@ -226,10 +226,7 @@ where
     /// # Errors
     /// The function failed, its value has no JSON form, or the resource does not exist.
     pub fn reply(&self, value: R) -> Result<ItemOutput, Failure> {
-        match (self.convert)(value) {
-            Ok(output) => Ok(output.into()),
-            Err(error) => Err(error.into()),
-        }
+        Ok((self.convert)(value)?.into())
     }
 
     /// The outcome of an async function.
@@ -249,11 +246,7 @@ pub const fn output<R: IntoOutput<O>, O>() -> Output<R, O> {
 
 /// The schema of what `R` returns. A type without one links no patterns.
 fn output_schema_of<R: IntoOutput<O>, O>(generator: &mut SchemaGenerator) -> Option<Schema> {
-    linking_patterns(R::schema(generator, false))
-}
-
-#[inline]
-fn linking_patterns(schema: Option<Schema>) -> Option<Schema> {
+    let schema = R::schema(generator, false);
     if schema.is_some() {
         link_patterns();
     }

@@ -3,7 +3,7 @@
 
 use std::{
     collections::VecDeque,
-    pin::{Pin, pin},
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -493,8 +493,8 @@ impl RequestScheduler {
     /// `shutdown_timeout` to end; calls that have not ended are answered with an error. Returns when the replies are written.
     pub(crate) async fn supervise(
         self: Arc<Self>,
-        input_ended: DynWork<'_>,
-        other_work: DynWork<'_>,
+        input_ended: impl Future<Output = ()>,
+        other_work: impl Future<Output = ()>,
         shutdown_timeout: Duration,
     ) {
         let abort = AbortOnDrop(Arc::clone(&self));
@@ -531,9 +531,6 @@ impl RequestScheduler {
         }
     }
 }
-
-/// What a connection awaits, without its type.
-type DynWork<'w> = Pin<Box<dyn Future<Output = ()> + Send + 'w>>;
 
 /// Stops every request of a connection when it is dropped.
 struct AbortOnDrop(Arc<RequestScheduler>);

@@ -88,7 +88,7 @@ impl Server {
         };
         let shutdown_timeout = self.options().limits.shutdown_timeout.unwrap_or(STDIO_SHUTDOWN_TIMEOUT);
         tokio::select! {
-            () = scheduler.supervise(Box::pin(stopping.cancelled()), Box::pin(self.wait_until_idle()), shutdown_timeout) => {}
+            () = scheduler.supervise(stopping.cancelled(), self.wait_until_idle(), shutdown_timeout) => {}
             () = ended => {}
         }
         self.stop_background().await;

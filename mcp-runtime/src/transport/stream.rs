@@ -70,9 +70,8 @@ async fn serve_until_end(
     let options = server.options();
     let mut read_error = None;
     let read = async { read_error = read(reader, connection, &writer).await.err() };
-    let shutdown_timeout = options.limits.shutdown_timeout.unwrap_or(SHUTDOWN_TIMEOUT);
     tokio::select! {
-        () = scheduler.supervise(Box::pin(read), Box::pin(ready(())), shutdown_timeout) => {}
+        () = scheduler.supervise(read, ready(()), options.limits.shutdown_timeout.unwrap_or(SHUTDOWN_TIMEOUT)) => {}
         () = write(&writer, target.as_mut(), options.limits.write_timeout) => {}
     }
     // fails if the client has disconnected

@@ -1,13 +1,8 @@
 //! `completion/complete`, of servers with a prompt or a template that has an argument which completes.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use crate::core::{
     arguments::{Completion, CompletionSource, DynComplete, MaybeFuture, choices_with_prefix},
@@ -20,7 +15,7 @@ use crate::core::{
     extensions::Extensions,
     invoke::{self, Invocation},
     item_output::{ItemOutput, wrong_kind},
-    jsonrpc::{Object, ProtocolError, decode_string, null_is_absent, write_array, write_string},
+    jsonrpc::{Object, ProtocolError, null_is_absent, write_array, write_string},
     protocol::Revision,
     server::{Capability, Declared, Registry, Server},
 };
@@ -54,22 +49,12 @@ impl Capability for Completions {
 }
 
 #[derive(Deserialize)]
-enum ReferenceKind {
+#[serde(tag = "type")]
+enum Reference {
     #[serde(rename = "ref/prompt")]
-    Prompt,
+    Prompt { name: String },
     #[serde(rename = "ref/resource")]
-    Resource,
-}
-
-// as a tagged enum it would be four times the code
-#[derive(Deserialize)]
-struct Reference {
-    #[serde(rename = "type")]
-    kind: ReferenceKind,
-    /// Of a prompt.
-    name: Option<String>,
-    /// Of a resource.
-    uri: Option<String>,
+    Resource { uri: String },
 }
 
 #[derive(Deserialize)]
@@ -79,14 +64,17 @@ struct Argument {
 }
 
 #[derive(Deserialize, Default)]
-struct CompletionContext<'a> {
+struct CompletionContext {
     /// The arguments that the user has chosen already.
-    #[serde(borrow, default, deserialize_with = "null_is_absent")]
-    arguments: HashMap<String, &'a RawValue>,
+    #[serde(default, deserialize_with = "null_is_absent")]
+    arguments: BTreeMap<String, Option<String>>,
 }
 
 /// Reads a parameter that is an object.
-fn parse_object<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>, name: &str) -> Result<T, ProtocolError> {
+fn parse_object<T: for<'a> Deserialize<'a>>(
+    raw: Option<&serde_json::value::RawValue>,
+    name: &str,
+) -> Result<T, ProtocolError> {
     let raw = raw.ok_or_else(|| ProtocolError::invalid_params(format!("`{name}` is missing")))?;
     // serde would accept an array of the members' values as well
     if !raw.get().starts_with('{') {
@@ -114,26 +102,16 @@ impl Completions {
     ) -> Result<Response, Reply> {
         let reference: Reference = parse_object(request.params.get("ref"), "ref")?;
         let argument: Argument = parse_object(request.params.get("argument"), "argument")?;
-        let context: CompletionContext<'_> = match request.params.get("context") {
+        let context: CompletionContext = match request.params.get("context") {
             None => CompletionContext::default(),
             some => parse_object(some, "context")?,
         };
-        let mut arguments = BTreeMap::new();
-        for (name, value) in context.arguments.into_iter().filter(|(_, value)| value.get() != "null") {
-            let Some(value) = decode_string(value) else {
-                let error = format!("`context`: the argument `{name}` is not a string");
-                return Err(ProtocolError::invalid_params(error).into());
-            };
-            arguments.insert(name, value.into_owned());
-        }
         // official servers answer without values where there is nothing to complete
         let no_values = || Ok(completion_reply(Vec::new()).into());
-        let (kind, member, name) = match reference.kind {
-            ReferenceKind::Prompt => (ItemKind::Prompt, "name", reference.name),
-            ReferenceKind::Resource => (ItemKind::Resource, "uri", reference.uri),
+        let (kind, name) = match &reference {
+            Reference::Prompt { name } => (ItemKind::Prompt, name),
+            Reference::Resource { uri } => (ItemKind::Resource, uri),
         };
-        let name =
-            &name.ok_or_else(|| ProtocolError::invalid_params(format!("`ref`: missing field `{member}`")))?;
         let mut capabilities = registry.capabilities.iter();
         let found = capabilities
             .find_map(|capability| capability.completion(server, &request, kind, name, &argument.name));
@@ -147,7 +125,8 @@ impl Completions {
             CompletionSource::Function(function) => function.clone(),
         };
         let Argument { name: argument, value } = argument;
-        let completion = Completion { argument, value, arguments };
+        let chosen = context.arguments.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let completion = Completion { argument, value, arguments: chosen.collect() };
         let timeout = server.options().limits.timeout;
         let call =
             CompleteArgument { function, completion, name: name.clone(), state: state.clone(), timeout };

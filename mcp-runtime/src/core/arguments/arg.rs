@@ -102,10 +102,8 @@ impl<T> AnyTextValue<T> for TextValue<T> {
         T: DeserializeOwned,
     {
         let text = literal.text();
-        T::deserialize(Value::from(text)).map_err(|error| {
-            let text = truncate(text);
-            serde_json::Error::custom(format!("\"{text}\" is not a value of its type: {error}"))
-        })
+        let error = |error| format!("\"{}\" is not a value of its type: {error}", truncate(text));
+        T::deserialize(Value::from(text)).map_err(|reason| serde_json::Error::custom(error(reason)))
     }
 }
 
@@ -385,10 +383,7 @@ impl<T: 'static> ArgDescriptor<T> {
     pub fn take(&self, call: &Call<'_>, index: usize) -> Result<T, InvalidArgument> {
         let value = match self.value(self.options.source(&call.arguments, index)) {
             Ok(value) => value,
-            Err(error) => {
-                drop(error);
-                return Err(InvalidArgument);
-            }
+            Err(_) => return Err(InvalidArgument),
         };
         if let Some(rules) = self.rules {
             let mut checker = Rules::accepting();
@@ -522,17 +517,13 @@ impl<T: 'static> AnyArg for ArgDescriptor<T> {
     }
 
     fn inspect(&self, source: ValueSource<'_>, rules: &mut Rules<'_>) -> serde_json::Result<Value> {
-        match self.value(source) {
-            Ok(value) => {
-                if let Some(visit) = self.rules {
-                    visit(Some(&value), rules);
-                }
-                match self.publish {
-                    Some(publish) if !matches!(source, ValueSource::Sent(_)) => publish(&value),
-                    _ => Ok(Value::Null),
-                }
-            }
-            Err(error) => Err(error),
+        let value = self.value(source)?;
+        if let Some(visit) = self.rules {
+            visit(Some(&value), rules);
+        }
+        match self.publish {
+            Some(publish) if !matches!(source, ValueSource::Sent(_)) => publish(&value),
+            _ => Ok(Value::Null),
         }
     }
 }

@@ -416,15 +416,6 @@ impl<'a> RawArgument<'a> {
         matches!(self, Self::Json(json) if json.starts_with(['{', '[']) && has_duplicate_keys(json))
     }
 
-    /// The text; none of a list.
-    #[inline]
-    fn text(self) -> &'a str {
-        match self {
-            Self::Json(text) | Self::Text(text) => text,
-            Self::List(_) | Self::Repeated(_) => "",
-        }
-    }
-
     fn from_text_argument(value: &'a TextArgument<'_>) -> Self {
         match value {
             TextArgument::One(text) => Self::Text(text),
@@ -457,22 +448,13 @@ pub(super) type DecodeFn<T> = fn(RawArgument<'_>) -> serde_json::Result<T>;
 /// # Errors
 /// It is not a `T`.
 pub(super) fn decode_json<T: DeserializeOwned + 'static>(raw: RawArgument<'_>) -> serde_json::Result<T> {
-    match json_text(raw, TypeId::of::<T>()) {
-        Ok(json) => serde_json::from_str(json),
-        Err(error) => Err(error),
-    }
-}
-
-/// The JSON of an argument of a type.
-#[inline]
-fn json_text(raw: RawArgument<'_>, id: TypeId) -> serde_json::Result<&str> {
-    let json = raw.text();
-    if has_single_precision(id)
+    let RawArgument::Json(json) = raw else { return Err(serde_json::Error::custom("is not JSON")) };
+    if has_single_precision(TypeId::of::<T>())
         && let Some(message) = single_precision_error(json)
     {
         return Err(serde_json::Error::custom(message));
     }
-    Ok(json)
+    serde_json::from_str(json)
 }
 
 /// Whether a type is `f32`, or an `Option` of it. The compiler knows the answer.

@@ -5,6 +5,7 @@ use std::{
     future::Future,
     marker::PhantomData,
     pin::Pin,
+    sync::Arc,
 };
 
 use super::Claims;
@@ -69,7 +70,7 @@ impl Inject {
             type_name: type_name::<T>,
             optional: false,
             pointee: None,
-            keys: Extensions::keys_for::<T>,
+            keys: || [TypeId::of::<Arc<T>>(), TypeId::of::<Arc<Arc<T>>>()],
             target: TypeId::of::<T>,
             opens: None,
         }
@@ -94,7 +95,8 @@ impl Inject {
     /// The `U` of a parameter `&Arc<U>`, for messages.
     #[must_use]
     pub const fn pointing_to<U: ?Sized + 'static>(self, name: &'static str) -> Self {
-        Self { pointee: Some((name, Extensions::keys_for::<U>)), ..self }
+        let keys: KeysFn = || [TypeId::of::<Arc<U>>(), TypeId::of::<Arc<Arc<U>>>()];
+        Self { pointee: Some((name, keys)), ..self }
     }
 
     /// The fix if nothing provides it.
@@ -165,13 +167,11 @@ impl<T: ?Sized> Probe<T> {
     }
 }
 
-/// Why a type, which these keys would provide, has no value.
-#[cold]
-fn missing_value(context: &Context, keys: [TypeId; 2], type_name: &str) -> Failure {
-    if let Some(reason) = context.inner().state.unmade(keys) {
+fn missing_value<T: ?Sized + 'static>(context: &Context) -> Failure {
+    if let Some(reason) = context.inner().state.unmade::<T>() {
         return ToolError::new(reason.to_string()).into();
     }
-    if keys == Extensions::keys_for::<Principal>() {
+    if TypeId::of::<T>() == TypeId::of::<Principal>() {
         return Failure::private(
             "the request has no authenticated caller\n\
              take `Option<&Principal>` to serve such requests; on stdio `.stdio(|stdio| stdio.caller(..))` says who calls, and in a shell `--as SUBJECT`"
@@ -179,16 +179,9 @@ fn missing_value(context: &Context, keys: [TypeId; 2], type_name: &str) -> Failu
         );
     }
     Failure::private(format!(
-        "no value of type `{type_name}` exists for this request\nregister it with `.state(..)`, or have middleware put it into the request's extensions",
+        "no value of type `{}` exists for this request\nregister it with `.state(..)`, or have middleware put it into the request's extensions",
+        type_name::<T>()
     ))
-}
-
-/// The value that was looked for.
-fn found<'c, T: ?Sized + 'static>(value: Option<&'c T>, context: &Context) -> Result<&'c T, Failure> {
-    match value {
-        Some(value) => Ok(value),
-        None => Err(missing_value(context, Extensions::keys_for::<T>(), type_name::<T>())),
-    }
 }
 
 impl<T: 'static> Probe<T> {
@@ -197,16 +190,13 @@ impl<T: 'static> Probe<T> {
     /// # Errors
     /// None was registered, or none came with the request.
     pub fn find<'c>(&self, context: &'c Context) -> Result<&'c T, Failure> {
-        found(self.find_optional(context), context)
+        self.find_optional(context).ok_or_else(|| missing_value::<T>(context))
     }
 
     /// The value, if one exists.
     #[must_use]
     pub fn find_optional<'c>(&self, context: &'c Context) -> Option<&'c T> {
-        match context.as_any::<T>() {
-            Some(value) => Some(value),
-            None => context.find::<T>(),
-        }
+        context.as_any::<T>().or_else(|| context.find::<T>())
     }
 }
 
@@ -227,7 +217,7 @@ pub trait ProbeDyn<T: ?Sized> {
 
 impl<T: ?Sized + 'static> ProbeDyn<T> for Probe<T> {
     fn find<'c>(&self, context: &'c Context) -> Result<&'c T, Failure> {
-        found(context.find::<T>(), context)
+        context.find::<T>().ok_or_else(|| missing_value::<T>(context))
     }
 
     fn find_optional<'c>(&self, context: &'c Context) -> Option<&'c T> {

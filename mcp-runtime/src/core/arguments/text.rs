@@ -16,18 +16,13 @@ pub(super) fn missing<T: DeserializeOwned>() -> Result<T, Error> {
     T::deserialize(AbsentDeserializer)
 }
 
-#[cold]
-fn is_missing() -> Error {
-    Error::custom("is missing")
-}
-
 struct AbsentDeserializer;
 
 impl<'de> Deserializer<'de> for AbsentDeserializer {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
-        Err(is_missing())
+        Err(Error::custom("is missing"))
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::OnceLock};
 
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     arg::AnyArg,
@@ -56,10 +56,9 @@ impl TextLimit {
 
 fn attempts_of(parameters: &[&'static dyn AnyArg]) -> Option<Attempts> {
     let mut generator = generator();
-    let mut properties = Map::new();
-    for arg in parameters {
-        properties.insert(arg.name().to_owned(), arg.property_schema(&mut generator).to_value());
-    }
+    let schema =
+        |arg: &&'static dyn AnyArg| (arg.name().to_owned(), arg.property_schema(&mut generator).to_value());
+    let properties: Map<String, Value> = parameters.iter().map(schema).collect();
     let mut root = json!({ "type": "object", "properties": properties });
     hoist_defs(&mut root, generator.take_definitions(true));
     // a schema that cannot be compiled is one of a type that parses itself

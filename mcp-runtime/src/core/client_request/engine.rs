@@ -178,7 +178,7 @@ impl Context {
     pub(super) async fn request_client<T>(
         &self,
         request: PendingRequest,
-        mut decode: impl FnMut(&str) -> Result<T, String> + Send,
+        decode: impl Fn(&str) -> Result<T, String> + Send,
     ) -> Result<T, ClientRequestError> {
         if let Delivery::Unavailable(why) = self.client_requests().lock().delivery {
             return Err(ClientRequestError::Unavailable(why));
@@ -295,7 +295,7 @@ impl<'c> SentRequest<'c> {
     /// Awaits a result that can be decoded.
     async fn receive<T>(
         &mut self,
-        mut decode: impl FnMut(&str) -> Result<T, String>,
+        decode: impl Fn(&str) -> Result<T, String>,
     ) -> Result<T, ClientRequestError> {
         let mut attempts = 0;
         loop {

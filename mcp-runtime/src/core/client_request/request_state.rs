@@ -164,7 +164,7 @@ impl StateSealer<'_> {
             return None;
         }
         let opened = self.seal.open(text.as_bytes(), &self.associated_data(call))?;
-        let state: RequestState = serde_json::from_str(str::from_utf8(&opened.plain).ok()?).ok()?;
+        let state: RequestState = serde_json::from_slice(&opened.plain).ok()?;
         let expires = state.expires.saturating_add(SKEW);
         (expires > self.now && state.issued <= self.now.saturating_add(SKEW)).then_some(state)
     }

@@ -315,32 +315,21 @@ impl Context {
 
     /// The value registered for `T`: this request's first, then the server's.
     pub(crate) fn find<T: ?Sized + 'static>(&self) -> Option<&T> {
-        self.value(Extensions::keys_for::<T>()).and_then(Extensions::downcast)
-    }
-
-    fn value(&self, keys: [TypeId; 2]) -> Option<&(dyn Any + Send + Sync)> {
         let ContextInner { request, state, settings, .. } = &*self.0;
-        let of_server = || state.value(keys).or_else(|| settings.server_values.value(keys));
-        request.extensions.value(keys).or_else(of_server)
+        request.extensions.get().or_else(|| state.get()).or_else(|| settings.server_values.get())
     }
 
     /// The context itself, or the caller, if `T` is its type.
     pub(crate) fn as_any<T: 'static>(&self) -> Option<&T> {
-        match self.own_value(TypeId::of::<T>()) {
-            Some(value) => value.downcast_ref(),
-            None => None,
-        }
-    }
-
-    #[inline]
-    fn own_value(&self, id: TypeId) -> Option<&dyn Any> {
-        if id == TypeId::of::<Self>() {
-            Some(self)
+        let id = TypeId::of::<T>();
+        let value: &dyn Any = if id == TypeId::of::<Self>() {
+            self
         } else if id == TypeId::of::<Principal>() {
-            self.caller().map(|caller| caller as &dyn Any)
+            self.caller()?
         } else {
-            None
-        }
+            return None;
+        };
+        value.downcast_ref()
     }
 }
 

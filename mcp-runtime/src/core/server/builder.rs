@@ -332,20 +332,15 @@ impl ServerBuilder {
     #[track_caller]
     #[doc(alias("with_state", "app_data", "data", "extension", "manage"))]
     pub fn state<T: StateValue>(mut self, value: T) -> Self {
-        self.check_state(Extensions::keys_like::<T>(), type_name::<T>());
-        self.state.insert(value);
-        self
-    }
-
-    /// Reports a second value of a type.
-    #[track_caller]
-    fn check_state(&mut self, keys: [TypeId; 3], name: &str) {
-        if self.state.contains_any(&keys) {
+        if self.state.provides_like::<T>() {
             self.errors.push(BuildError::new(format!(
-                "two values of type `{name}` are registered with `.state(..)`\n  --> {}\nregister one, or give each a type of its own",
+                "two values of type `{}` are registered with `.state(..)`\n  --> {}\nregister one, or give each a type of its own",
+                type_name::<T>(),
                 Caller::caller(),
             )));
         }
+        self.state.insert(value);
+        self
     }
 
     /// Sets the server's description: `serverInfo` and `instructions` on the wire. Name and version are those of
@@ -391,20 +386,20 @@ impl ServerBuilder {
         "concurrency"
     ))]
     pub fn limits(mut self, set: impl Configure<Limits>) -> Self {
-        configure(&mut self.options.limits, set);
+        self.options.limits = set(self.options.limits);
         self
     }
 
     /// Sets options of the lists of tools, resources, prompts and skills.
     #[doc(alias("page_size", "pagination"))]
     pub fn lists(mut self, set: impl Configure<ListOptions>) -> Self {
-        configure(&mut self.options.lists, set);
+        self.options.lists = set(self.options.lists);
         self
     }
 
     /// Sets options of stdio.
     pub fn stdio(mut self, set: impl Configure<StdioOptions>) -> Self {
-        configure(&mut self.options.stdio, set);
+        self.options.stdio = set(self.options.stdio);
         self
     }
 
@@ -412,14 +407,14 @@ impl ServerBuilder {
     #[cfg(feature = "http")]
     #[doc(alias("allowed_hosts", "max_body", "cors", "sessions"))]
     pub fn http(mut self, set: impl Configure<HttpOptions>) -> Self {
-        configure(&mut self.options.http, set);
+        self.options.http = set(self.options.http);
         self
     }
 
     /// Sets the keys and the stores that replicas of the server share.
     #[doc(alias("keys", "keys_from_env"))]
     pub fn stores(mut self, set: impl Configure<Stores>) -> Self {
-        configure(&mut self.options.stores, set);
+        self.options.stores = set(self.options.stores);
         self
     }
 
@@ -491,7 +486,7 @@ impl ServerBuilder {
     /// ```
     #[doc(alias("metrics", "client_logging", "tracing"))]
     pub fn telemetry(mut self, set: impl Configure<TelemetryOptions>) -> Self {
-        configure(&mut self.options.telemetry, set);
+        self.options.telemetry = set(self.options.telemetry);
         self
     }
 
@@ -618,12 +613,6 @@ impl fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerBuilder").field("name", &self.info.name).finish_non_exhaustive()
     }
-}
-
-/// Has a function change options.
-fn configure<T: Default>(options: &mut T, set: impl Configure<T>) {
-    let configured = set(std::mem::take(options));
-    drop(std::mem::replace(options, configured));
 }
 
 /// All errors as one.

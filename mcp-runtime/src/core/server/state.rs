@@ -199,7 +199,8 @@ impl Source {
     #[track_caller]
     fn of<S: StateValue>(method: &'static str) -> Self {
         let takes_nothing = TypeId::of::<S>() == TypeId::of::<()>();
-        let keys = if takes_nothing { Vec::new() } else { Extensions::keys_for::<S>().to_vec() };
+        let keys = [TypeId::of::<Arc<S>>(), TypeId::of::<Arc<Arc<S>>>()];
+        let keys = if takes_nothing { Vec::new() } else { keys.to_vec() };
         Self { method, caller: Caller::caller(), name: type_name::<S>(), keys }
     }
 
@@ -240,8 +241,7 @@ impl Maker {
         let make: MakeFn = Box::new(move |state| {
             let nothing: &'static dyn Any = &();
             let source = nothing.downcast_ref::<S>().or_else(|| state.get());
-            let made =
-                make(source.ok_or_else(|| state.unmade(Extensions::keys_for::<S>()).unwrap_or_default())?);
+            let made = make(source.ok_or_else(|| state.unmade::<S>().unwrap_or_default())?);
             Ok(Box::pin(async move { Ok(Arc::new(Arc::new(made.await?)) as AnyValue) }))
         });
         Self {

@@ -41,12 +41,6 @@ impl ToolResult {
         Self { content: vec![text.into().into()], ..Self::default() }
     }
 
-    /// A result with a value, if it could be serialized.
-    fn of_json(json: serde_json::Result<String>) -> Result<Self, ToolError> {
-        let json = json.map_err(ToolError::private)?;
-        Ok(Self { structured: Some(json.clone()), ..Self::text(json) })
-    }
-
     /// A failed result that shows `text` to the model.
     pub fn error(text: impl Into<Cow<'static, str>>) -> Self {
         Self { is_error: true, ..Self::text(text) }
@@ -166,7 +160,8 @@ impl<T: Serialize + JsonSchema> Structured for T {}
 
 impl<T: Structured> IntoOutput<ToolResult> for Json<T> {
     fn into_output(self) -> Result<ToolResult, ToolError> {
-        ToolResult::of_json(serde_json::to_string(&self.0))
+        let json = serde_json::to_string(&self.0).map_err(ToolError::private)?;
+        Ok(ToolResult { structured: Some(json.clone()), ..ToolResult::text(json) })
     }
 
     fn none() -> ToolResult {

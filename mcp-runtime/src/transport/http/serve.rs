@@ -130,11 +130,7 @@ impl Server {
         serve_until(self, listener, Box::pin(stop))
     }
 
-    async fn serve_until(
-        self,
-        listener: TcpListener,
-        stop: Pin<Box<dyn Future<Output = ()> + Send + '_>>,
-    ) -> Result<()> {
+    async fn serve_until(self, listener: TcpListener, stop: impl Future<Output = ()> + Send) -> Result<()> {
         let address = listener.local_addr()?;
         self.check_before_serving(address)?;
         let serving = self.open().await?;
@@ -200,7 +196,7 @@ fn serve_until_signal(server: Server, listener: TcpListener) -> ServingFuture<'s
             }
         };
         tokio::select! {
-            served = server.serve_until(listener, Box::pin(first)) => served,
+            served = server.serve_until(listener, first) => served,
             () = second => Ok(()),
         }
     })

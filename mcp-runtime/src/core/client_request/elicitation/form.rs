@@ -2,7 +2,7 @@
 
 use std::{any::type_name, borrow::Cow, marker::PhantomData};
 
-use schemars::{JsonSchema, Schema};
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -129,18 +129,14 @@ impl<'c, T: Elicitable> Elicit<'c, T> {
     async fn request(self) -> Result<Answer<T>, ClientRequestError> {
         let Self { ctx, key, message, meta, .. } = self;
         let form = ElicitationForm::of::<T>(&key)?;
-        let mut filled_in = None;
-        let decode = &mut |content| {
-            filled_in = Some(form.decode(content)?);
-            Ok(())
+        let params = form.params(&message, ctx.revision())?;
+        let request = PendingRequest {
+            key: key.into(),
+            requires: ClientFeature::Elicitation,
+            method: "elicitation/create",
+            params: with_meta(params, &meta, ctx.revision()),
         };
-        let answer = form.request(ctx, key.into(), &message, &meta, decode).await?;
-        Ok(match (answer, filled_in) {
-            (Answer::Accept(()), Some(value)) => Answer::Accept(value),
-            (Answer::Decline, _) => Answer::Decline,
-            // nothing was filled in
-            (Answer::Cancel | Answer::Accept(()), _) => Answer::Cancel,
-        })
+        ctx.request_client(request, |result| decode_result(result, |content| form.decode(content))).await
     }
 }
 
@@ -194,40 +190,12 @@ impl ElicitationForm {
     /// # Errors
     /// Forms cannot express the type.
     pub(super) fn of<T: Elicitable>(key: &str) -> Result<Self, ClientRequestError> {
-        Self::of_schema(generator().into_root_schema_for::<T>(), &list_fields::<T>(), type_name::<T>(), key)
-    }
-
-    fn of_schema(
-        root: Schema,
-        declared: &[&str],
-        type_name: &str,
-        key: &str,
-    ) -> Result<Self, ClientRequestError> {
-        let mut root = root.to_value();
+        let mut root = generator().into_root_schema_for::<T>().to_value();
         minimize(&mut root, Direction::Input);
-        Self::read(root, declared).map_err(|what| {
-            let reason = format!("`{type_name}` does not fit into a form: {what}\n{FITS}");
+        Self::read(root, &list_fields::<T>()).map_err(|what| {
+            let reason = format!("`{}` does not fit into a form: {what}\n{FITS}", type_name::<T>());
             ClientRequestError::Unfit { key: key.into(), reason }
         })
-    }
-
-    /// Requests that the user fills it in; `decode` takes the content.
-    async fn request(
-        &self,
-        ctx: &Context,
-        key: Box<str>,
-        message: &str,
-        meta: &Map<String, Value>,
-        decode: &mut (dyn FnMut(Option<Value>) -> Result<(), String> + Send),
-    ) -> Result<Answer<()>, ClientRequestError> {
-        let params = self.params(message, ctx.revision())?;
-        let request = PendingRequest {
-            key,
-            requires: ClientFeature::Elicitation,
-            method: "elicitation/create",
-            params: with_meta(params, meta, ctx.revision()),
-        };
-        ctx.request_client(request, |result| decode_result(result, &mut *decode)).await
     }
 
     fn read(root: Value, declared: &[&str]) -> Result<Self, String> {

@@ -46,7 +46,7 @@ impl SamplingMessage {
 ///
 /// See [message content](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#message-content).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "ReceivedBlock", tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 #[non_exhaustive]
 pub enum SamplingBlock {
     /// `"type": "text"`
@@ -57,7 +57,7 @@ pub enum SamplingBlock {
     /// `"type": "image"`
     Image {
         /// The image itself, which is base64 on the wire.
-        #[serde(serialize_with = "serialize_bytes")]
+        #[serde(serialize_with = "serialize_bytes", deserialize_with = "deserialize_bytes")]
         data: Vec<u8>,
         /// Its MIME type.
         mime_type: String,
@@ -65,7 +65,7 @@ pub enum SamplingBlock {
     /// `"type": "audio"`
     Audio {
         /// The audio itself, which is base64 on the wire.
-        #[serde(serialize_with = "serialize_bytes")]
+        #[serde(serialize_with = "serialize_bytes", deserialize_with = "deserialize_bytes")]
         data: Vec<u8>,
         /// Its MIME type.
         mime_type: String,
@@ -73,6 +73,7 @@ pub enum SamplingBlock {
     /// `"type": "tool_use"`
     ToolUse(ToolUse),
     /// `"type": "tool_result"`: of a server only, see [`ToolUse::result`].
+    #[serde(skip_deserializing)]
     ToolResult {
         /// The id of the [`ToolUse`].
         tool_use_id: String,
@@ -83,46 +84,6 @@ pub enum SamplingBlock {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
-}
-
-/// A block as it is received. With a derived reader of its variants, it would be several times the code.
-#[derive(Deserialize)]
-#[serde(transparent)]
-struct ReceivedBlock(Value);
-
-impl TryFrom<ReceivedBlock> for SamplingBlock {
-    type Error = String;
-
-    fn try_from(ReceivedBlock(block): ReceivedBlock) -> Result<Self, String> {
-        match block {
-            Value::Object(members) => Self::of_members(members),
-            _ => Err("a SamplingBlock is an object".to_owned()),
-        }
-    }
-}
-
-impl SamplingBlock {
-    fn of_members(mut members: Map<String, Value>) -> Result<Self, String> {
-        let mut text = |name: &str| match members.remove(name) {
-            Some(Value::String(text)) => Ok(text),
-            Some(_) => Err(format!("`{name}` is not a string")),
-            None => Err(format!("missing field `{name}`")),
-        };
-        let bytes = |text: String| STANDARD.decode(text).map_err(|_| "`data` is not base64".to_owned());
-        Ok(match &*text("type")? {
-            "text" => Self::Text { text: text("text")? },
-            "image" => Self::Image { data: bytes(text("data")?)?, mime_type: text("mimeType")? },
-            "audio" => Self::Audio { data: bytes(text("data")?)?, mime_type: text("mimeType")? },
-            "tool_use" => Self::ToolUse(
-                serde_json::from_value(Value::Object(members)).map_err(|error| error.to_string())?,
-            ),
-            other => {
-                return Err(format!(
-                    "unknown variant `{other}`, expected one of `text`, `image`, `audio`, `tool_use`"
-                ));
-            }
-        })
-    }
 }
 
 /// A model's request to use one of the tools that it was given.
@@ -188,12 +149,16 @@ fn serialize_bytes<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, 
     serializer.serialize_str(&STANDARD.encode(bytes))
 }
 
+fn deserialize_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+    STANDARD.decode(String::deserialize(deserializer)?).map_err(|_| D::Error::custom("`data` is not base64"))
+}
+
 /// Serializes the content of a tool's result, which is the same in all revisions that have such results.
 fn serialize_contents<S: Serializer>(contents: &[Content], serializer: S) -> Result<S::Ok, S::Error> {
     let mut json = Vec::new();
     write_array(&mut json, contents, |out, content| {
         ContentWriter(Revision::LATEST).write_content(out, content);
     });
-    let json = String::from_utf8(json).map_err(S::Error::custom)?;
-    RawValue::from_string(json).map_err(S::Error::custom)?.serialize(serializer)
+    let json: Box<RawValue> = serde_json::from_slice(&json).map_err(S::Error::custom)?;
+    json.serialize(serializer)
 }

@@ -270,7 +270,7 @@ async fn serve(
     };
     let shutdown_timeout = endpoint.server.options().limits.shutdown_timeout.unwrap_or(SHUTDOWN_TIMEOUT);
     tokio::select! {
-        () = scheduler.supervise(Box::pin(read), Box::pin(std::future::ready(())), shutdown_timeout) => {}
+        () = scheduler.supervise(read, std::future::ready(()), shutdown_timeout) => {}
         () = write => {}
         () = sender.abandoned() => {}
     }

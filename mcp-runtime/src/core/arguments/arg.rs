@@ -381,9 +381,8 @@ impl<T: 'static> ArgDescriptor<T> {
     /// # Errors
     /// It is missing, has another type, or violates a rule.
     pub fn take(&self, call: &Call<'_>, index: usize) -> Result<T, InvalidArgument> {
-        let value = match self.value(self.options.source(&call.arguments, index)) {
-            Ok(value) => value,
-            Err(_) => return Err(InvalidArgument),
+        let Ok(value) = self.value(self.options.source(&call.arguments, index)) else {
+            return Err(InvalidArgument);
         };
         if let Some(rules) = self.rules {
             let mut checker = Rules::accepting();

@@ -15,7 +15,7 @@ use std::{
     process::Command,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
     time::{Duration, Instant},
@@ -36,7 +36,7 @@ use mcp_runtime::{
 };
 use mcp_tests::{
     programs::child,
-    support::{HttpRequest, TestFolder, server_key, unique},
+    support::{HttpRequest, PATIENCE, TestFolder, server_key, unique},
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -248,19 +248,27 @@ impl Report {
 
 /// What our client's requests count; clones count the same.
 #[derive(Clone, Default)]
-struct Counter(Arc<Mutex<Report>>);
+struct Counter {
+    report: Arc<Mutex<Report>>,
+    /// Whether they have to end, before their time is over.
+    is_stopped: Arc<AtomicBool>,
+}
 
 impl Counter {
     fn count(&self, kind: &str, outcome: &str) {
-        self.0.lock().expect("no panic").count(kind, outcome);
+        self.report.lock().expect("no panic").count(kind, outcome);
     }
 
     fn paid(&self, invoice: &str) {
-        self.0.lock().expect("no panic").paid.push(invoice.to_owned());
+        self.report.lock().expect("no panic").paid.push(invoice.to_owned());
+    }
+
+    fn is_over(&self, end: Instant) -> bool {
+        self.is_stopped.load(Ordering::Relaxed) || Instant::now() > end
     }
 
     fn take(&self) -> Report {
-        std::mem::take(&mut *self.0.lock().expect("no panic"))
+        std::mem::take(&mut *self.report.lock().expect("no panic"))
     }
 }
 
@@ -284,7 +292,7 @@ struct Session {
 
 impl Session {
     fn is_over(&self) -> bool {
-        Instant::now() > self.end
+        self.counter.is_over(self.end)
     }
 
     async fn ask(
@@ -401,8 +409,7 @@ fn is_told(text: &str) -> bool {
 }
 
 /// Sends requests by clients of this crate until the time is over.
-async fn ours(at: SocketAddr, end: Instant) -> Report {
-    let counter = Counter::default();
+async fn ours(at: SocketAddr, end: Instant, counter: Counter) -> Report {
     let mut running = Vec::new();
     for (revision, era) in [(Revision::V2025_11_25, "legacy"), (Revision::V2026_07_28, "modern")] {
         let restored = Arc::new(AtomicU64::new(0));
@@ -464,7 +471,7 @@ async fn raw(at: SocketAddr, request: &HttpRequest) -> Option<Value> {
 
 /// Answers a question, and sends that four times at once: at most one of them pays.
 async fn retries(at: SocketAddr, counter: Counter, end: Instant) {
-    while Instant::now() < end {
+    while !counter.is_over(end) {
         let invoice = unique();
         let call = |mut params: Value| {
             params["name"] = "pay".into();
@@ -513,9 +520,9 @@ async fn retries(at: SocketAddr, counter: Counter, end: Instant) {
     }
 }
 
-fn run_ours(at: SocketAddr, end: Instant) -> Report {
+fn run_ours(at: SocketAddr, end: Instant, counter: Counter) -> Report {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.expect("a runtime").block_on(ours(at, end))
+    runtime.expect("a runtime").block_on(ours(at, end, counter))
 }
 
 /// An official SDK, and the script that uses it.
@@ -609,7 +616,7 @@ fn script(script: Script) -> Sender {
 }
 
 fn client() -> Sender {
-    Box::new(|cluster, end| run_ours(cluster.proxy.address(), end))
+    Box::new(|cluster, end| run_ours(cluster.proxy.address(), end, Counter::default()))
 }
 
 /// Lets the client of this crate send while the store stops for these times, ends its connections, and is killed and
@@ -625,12 +632,14 @@ fn while_the_store_stops(stops: &[u64], then: Trouble) {
         Err(missing) => return skip("requests while the store stops", &missing),
     };
     cluster.redis.restart(on_disk);
-    let stopped: u64 = stops.iter().sum();
-    let end = Instant::now()
-        + Duration::from_secs(stopped)
-        + BETWEEN * (3 + u32::try_from(stops.len()).expect("a few"));
+    let (counter, end) = (Counter::default(), Instant::now() + PATIENCE);
     let report = thread::scope(|scope| {
-        let sent = scope.spawn(|| run_ours(cluster.proxy.address(), end));
+        let sent = scope.spawn(|| run_ours(cluster.proxy.address(), end, counter.clone()));
+        // the trouble begins when the clients of both eras are served, which takes a while on a busy machine
+        let is_served = |kind| counter.report.lock().expect("no panic").of(kind, "right") > 0;
+        while !(is_served("echo, legacy") && is_served("job of 50 ms, modern")) && !counter.is_over(end) {
+            thread::sleep(Duration::from_millis(20));
+        }
         for stop in stops {
             thread::sleep(BETWEEN);
             cluster.redis.pause();
@@ -641,6 +650,8 @@ fn while_the_store_stops(stops: &[u64], then: Trouble) {
         cluster.redis.command(&["CLIENT", "KILL", "TYPE", "normal"]);
         thread::sleep(BETWEEN);
         cluster.redis.restart(on_disk);
+        thread::sleep(BETWEEN);
+        counter.is_stopped.store(true, Ordering::Relaxed);
         sent.join().expect("no panic")
     });
     let (recorded, twice, again) = cluster.recorded_more_than_once();

@@ -8,11 +8,10 @@ use mcp_runtime::{
     testing::TestServer,
     tool::{TaskMode, ToolCall, ToolDef},
 };
-use mcp_tests::support::soon;
+use mcp_tests::support::{Subscribed, soon, subscribe};
 use opentelemetry::trace::{SpanKind, Status, TracerProvider as _};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 use serde_json::json;
-use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -21,9 +20,7 @@ const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-
 struct Exported {
     exporter: InMemorySpanExporter,
     _provider: SdkTracerProvider,
-    _subscriber: DefaultGuard,
-    /// With a single dispatcher, `tracing` would ask the threads of other tests, which have none, whether to record.
-    _other: tracing::Dispatch,
+    _subscribed: Subscribed,
 }
 
 impl Exported {
@@ -31,9 +28,8 @@ impl Exported {
         let exporter = InMemorySpanExporter::default();
         let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
         let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
-        let _other = tracing::Dispatch::new(tracing_subscriber::registry());
-        let _subscriber = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
-        Self { exporter, _provider: provider, _subscriber, _other }
+        let _subscribed = subscribe(tracing_subscriber::registry().with(layer));
+        Self { exporter, _provider: provider, _subscribed }
     }
 
     /// The spans of requests since the last call of this, in the order in which they ended.

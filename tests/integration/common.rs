@@ -11,13 +11,12 @@ use mcp_runtime::{
     audit::Audit,
     testing::{Reply, TestServer},
 };
-use mcp_tests::support::{PrintedText, soon};
+use mcp_tests::support::{PrintedText, Subscribed, soon, subscribe};
 use serde_json::Value;
 use tracing::{
     Event, Subscriber,
     field::{Field, Visit},
     span,
-    subscriber::DefaultGuard,
 };
 use tracing_subscriber::{
     Layer,
@@ -128,18 +127,6 @@ pub(crate) fn refusal(reply: &Reply) -> (i64, String) {
         Some(error) => (error.code, error.message),
         None => panic!("not an error: {reply}"),
     }
-}
-
-/// A subscriber of this thread, until it is dropped.
-pub(crate) struct Subscribed {
-    _subscriber: DefaultGuard,
-    /// With a single dispatcher, `tracing` would ask the threads of other tests, which have none, whether to log.
-    _other: tracing::Dispatch,
-}
-
-pub(crate) fn subscribe(subscriber: impl Subscriber + Send + Sync + 'static) -> Subscribed {
-    let _other = tracing::Dispatch::new(tracing_subscriber::registry());
-    Subscribed { _subscriber: tracing::subscriber::set_default(subscriber), _other }
 }
 
 /// What this thread logs while it is held, and what tasks of its current-thread runtime log.

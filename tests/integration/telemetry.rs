@@ -6,16 +6,8 @@ const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-
 
 /// Adds, unless a sum is too large
 #[mcp_tool]
-async fn add(a: i64, b: i64) -> Result<i64, ToolError> {
-    tokio::task::yield_now().await;
-    tracing::info_span!("inside the function").in_scope(|| ());
+fn add(a: i64, b: i64) -> Result<i64, ToolError> {
     a.checked_add(b).ok_or_else(|| "too large".into())
-}
-
-/// A note
-#[mcp_resource(uri = "note://{id}")]
-fn note(id: u32) -> Result<String, ToolError> {
-    if id == 0 { Err(ToolError::not_found()) } else { Ok(id.to_string()) }
 }
 
 /// A greeting
@@ -24,14 +16,8 @@ fn greeting(name: String) -> String {
     format!("Greet {name}.")
 }
 
-/// A long job
-#[mcp_tool(task)]
-async fn job() -> &'static str {
-    "done"
-}
-
 fn builder() -> ServerBuilder {
-    mcp_runtime::server!().tool::<add>().tool::<job>().resource::<note>().prompt::<greeting>()
+    mcp_runtime::server!().tool::<add>().prompt::<greeting>()
 }
 
 #[tokio::test]

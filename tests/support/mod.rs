@@ -18,6 +18,7 @@ mod peer;
 mod printed;
 mod server;
 mod shared;
+mod subscribed;
 
 use std::{pin::Pin, time::Duration};
 
@@ -40,6 +41,7 @@ pub use peer::{Act, ClientStreams, Peer, discovered, initialized, play, refusal,
 pub use printed::PrintedText;
 pub use server::{HttpServer, serve_router, server_key, x_user};
 pub use shared::{AnyStore, BreakableStore};
+pub use subscribed::{Subscribed, subscribe};
 
 /// After this, something hangs: far longer than anything takes on a machine with other work. Nothing else limits a wait for what
 /// must happen.

@@ -636,8 +636,8 @@ fn while_the_store_stops(stops: &[u64], then: Trouble) {
     let report = thread::scope(|scope| {
         let sent = scope.spawn(|| run_ours(cluster.proxy.address(), end, counter.clone()));
         // the trouble begins when the clients of both eras are served, which takes a while on a busy machine
-        let is_served = |kind| counter.report.lock().expect("no panic").of(kind, "right") > 0;
-        while !(is_served("echo, legacy") && is_served("job of 50 ms, modern")) && !counter.is_over(end) {
+        let is_awaited = |kind| counter.report.lock().expect("no panic").of(kind, "right") == 0;
+        while ["echo, legacy", "job of 50 ms, modern"].into_iter().any(is_awaited) && !counter.is_over(end) {
             thread::sleep(Duration::from_millis(20));
         }
         for stop in stops {

@@ -12,7 +12,7 @@ use mcp_runtime::{
     Server,
     store::{Redis, Shared, Table},
 };
-use mcp_tests::support::{AnyStore, HttpServer, PATIENCE, PrintedText, soon, text_of, within};
+use mcp_tests::support::{AnyStore, HttpServer, PATIENCE, PrintedText, soon, subscribe, text_of, within};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -125,9 +125,8 @@ async fn a_half_open_connection_to_the_store_ends_each_request_in_its_error_and_
     let Some(redis) = redis("a_half_open_connection_to_the_store") else { return };
     let log = PrintedText::default();
     let writer = log.clone();
-    let _other = tracing::Dispatch::new(tracing_subscriber::registry());
     let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-    let _subscribed = tracing::subscriber::set_default(subscriber);
+    let _subscribed = subscribe(subscriber);
     within(async {
         let (port, set, accepted) = swallowing_proxy(redis.port()).await;
         let store: AnyStore = AnyStore::new(Redis::at(format!("redis://127.0.0.1:{port}")));

@@ -8,7 +8,10 @@ use std::{
 
 use mcp_runtime::client::{Client, Error};
 #[cfg(unix)]
-use mcp_tests::{programs::child::send, support::PrintedText};
+use mcp_tests::{
+    programs::child::send,
+    support::{PrintedText, subscribe},
+};
 use serde_json::json;
 
 use super::{until, within};
@@ -179,12 +182,11 @@ async fn what_a_program_writes_to_stdout_before_it_ends_is_in_the_error() {
 #[cfg(unix)]
 #[tokio::test(start_paused = true)]
 async fn the_log_says_why_a_process_may_be_silent() {
-    let _other = tracing::Dispatch::new(tracing_subscriber::registry());
     for (builder, is_told) in [(Client::builder(), true), (Client::builder().inherit_environment(), false)] {
         let lines = PrintedText::default();
         let written = lines.clone();
         let subscriber = tracing_subscriber::fmt().with_writer(move || written.clone()).finish();
-        let subscribed = tracing::subscriber::set_default(subscriber);
+        let subscribed = subscribe(subscriber);
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "cat > /dev/null"]);
         let connected = builder.connect(command).await;

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use mcp_runtime::client::Client;
+use mcp_tests::support::subscribe;
 use serde_json::json;
 use tracing::{Event, Metadata, Subscriber, span};
 use tracing_subscriber::{Layer, layer, prelude::*};
@@ -10,7 +11,7 @@ use tracing_subscriber::{Layer, layer, prelude::*};
 use super::{call, text};
 use crate::{
     client::{Transport, builder, connect, pinned, within},
-    common::{Fields, IntoFields, subscribe},
+    common::{Fields, IntoFields},
 };
 
 /// The fields of a span, with its id, or of an event.

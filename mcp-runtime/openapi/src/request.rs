@@ -1,6 +1,8 @@
 //! From arguments to a request. What arguments say is percent-encoded wherever it goes, and no argument changes which path,
 //! host or header is requested.
 
+use std::hash::{BuildHasher as _, RandomState};
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use mcp_runtime::ToolError;
@@ -550,15 +552,11 @@ impl Field {
     }
 }
 
-/// A body of several parts, and its content type.
+/// A body of several parts, and its content type, which names a boundary that no one can know before.
 fn multipart(parts: &[Part<'_>]) -> (String, Vec<u8>) {
-    let is_inside = |boundary: &str| {
-        parts
-            .iter()
-            .any(|part| part.content.windows(boundary.len()).any(|bytes| bytes == boundary.as_bytes()))
-    };
-    let boundaries = (0_u64..).map(|number| format!("mcp-runtime-part-{number}"));
-    let boundary = boundaries.into_iter().find(|boundary| !is_inside(boundary)).unwrap_or_default();
+    // random, so that no part contains it: searching the parts for it would take time that grows with their number
+    let number = || RandomState::new().hash_one(parts.len());
+    let boundary = format!("mcp-runtime-{:016x}{:016x}", number(), number());
     let quoted = |name: &str| name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
     let mut body = Vec::new();
     for part in parts {

@@ -160,7 +160,7 @@ async fn bodies_of_every_kind_are_made_of_arguments() {
 }
 
 #[tokio::test]
-async fn files_are_parts_of_a_body_and_a_part_cannot_end_the_body() {
+async fn files_are_parts_of_a_body_and_no_part_can_know_its_boundary() {
     let recorder = Recorder::start().await;
     let schema = json!({ "type": "object", "required": ["file"], "properties": {
         "file": { "type": "string", "format": "binary", "description": "A picture." },
@@ -175,13 +175,18 @@ async fn files_are_parts_of_a_body_and_a_part_cannot_end_the_body() {
         tools[0]["inputSchema"]["properties"]["file"],
         json!({ "type": "string", "contentEncoding": "base64", "description": "A picture. In base64." })
     );
-    let note = "--mcp-runtime-part-0--\r\n";
+    let note = "--mcp-runtime-";
     let arguments = json!({ "file": "aGk=", "note": note, "more": ["YQ==", "Yg=="], "meta": { "k": 1 } });
-    server.call("call", arguments).await.expect_ok();
-    let arrived = recorder.last();
-    assert_eq!(arrived.header("content-type"), Some("multipart/form-data; boundary=mcp-runtime-part-1"));
+    let boundary = async || {
+        server.call("call", arguments.clone()).await.expect_ok();
+        let content_type = recorder.last().header("content-type").map(str::to_owned).expect("a content type");
+        content_type.strip_prefix("multipart/form-data; boundary=").map(str::to_owned).expect("a boundary")
+    };
+    let before = boundary().await;
+    let boundary = boundary().await;
+    assert!(boundary != before && boundary.len() <= 70, "{boundary}");
     let part = |head: &str, body: &str| {
-        format!("--mcp-runtime-part-1\r\nContent-Disposition: form-data; {head}\r\n\r\n{body}\r\n")
+        format!("--{boundary}\r\nContent-Disposition: form-data; {head}\r\n\r\n{body}\r\n")
     };
     let expected = [
         part("name=\"file\"; filename=\"file\"\r\nContent-Type: image/png", "hi"),
@@ -189,9 +194,9 @@ async fn files_are_parts_of_a_body_and_a_part_cannot_end_the_body() {
         part("name=\"more\"; filename=\"more\"\r\nContent-Type: application/octet-stream", "a"),
         part("name=\"more\"; filename=\"more\"\r\nContent-Type: application/octet-stream", "b"),
         part("name=\"note\"", note),
-        "--mcp-runtime-part-1--\r\n".to_owned(),
+        format!("--{boundary}--\r\n"),
     ];
-    assert_eq!(arrived.body, expected.concat());
+    assert_eq!(recorder.last().body, expected.concat());
     server.call("call", json!({ "file": "%%" })).await.expect_failure("`file` is not base64");
 }
 

@@ -31,14 +31,14 @@ pub(crate) struct Events {
 impl Events {
     fn add(assembly: &mut Assembly<'_>, item: &RegisteredItem, mut entry: EventEntry) {
         let function = &mut entry.function;
-        assembly.rules.apply_to(item, &mut function.spec.item);
+        assembly.parts.apply_to(item, &mut function.spec.item);
         // layers around calls do not apply to polls
         function.spec.item.layers = Arc::default();
         if item.takes::<ServerHandle>() {
             open_for_handle(assembly);
         }
         #[cfg(feature = "events-webhook")]
-        if assembly.rules.options.http.identifies_callers() {
+        if assembly.parts.options.http.identifies_callers() {
             let _opened = assembly.open(super::webhook::Webhooks::open);
         }
         let offered = offered(assembly);
@@ -103,7 +103,7 @@ impl Events {
 fn offered(assembly: &Assembly<'_>) -> Vec<Delivery> {
     // a webhook belongs to a principal
     #[cfg(feature = "events-webhook")]
-    if assembly.rules.options.http.identifies_callers() {
+    if assembly.parts.options.http.identifies_callers() {
         return vec![Delivery::Poll, Delivery::Push, Delivery::Webhook];
     }
     let _without_webhooks = assembly;
@@ -180,7 +180,7 @@ impl Annotation for EventDescriptor {
     }
 
     fn add_to(&'static self, assembly: &mut Assembly<'_>, item: &RegisteredItem) -> Result<(), BuildError> {
-        let limits = assembly.rules.options.limits.of_capabilities.get::<EventLimits>().cloned();
+        let limits = assembly.parts.options.limits.of_capabilities.get::<EventLimits>().cloned();
         let declared = &self.function.item;
         let name = format!("{}::{}", declared.location.module, declared.name);
         let ring = assembly.open::<EventRings>(|_| Arc::default()).of(

@@ -26,7 +26,7 @@ pub(crate) struct Prompts {
 
 impl Prompts {
     fn add(assembly: &mut Assembly<'_>, item: &RegisteredItem, mut entry: PromptEntry) {
-        assembly.rules.apply_to(item, &mut entry.item);
+        assembly.parts.apply_to(item, &mut entry.item);
         // of one that completes an argument; the function of the item names it by itself
         if item.takes::<ServerHandle>() {
             open_for_handle(assembly);

@@ -61,7 +61,7 @@ pub(crate) struct Resources {
 
 impl Resources {
     fn add(assembly: &mut Assembly<'_>, item: &RegisteredItem, mut entry: ResourceEntry) {
-        assembly.rules.apply_to(item, &mut entry.item);
+        assembly.parts.apply_to(item, &mut entry.item);
         // names of variables tell no URI from another
         let (key, at) = (comparable_uri(&entry.template.without_names()), entry.item.location);
         assembly.claim_name("resource", &key, &entry.uri, at);
@@ -297,7 +297,8 @@ impl Annotation for ResourceDescriptor {
     fn add_to(&'static self, assembly: &mut Assembly<'_>, item: &RegisteredItem) -> Result<(), BuildError> {
         let (this, state) = (item.this.clone(), item.state.clone());
         let name = item.name();
-        let mut entry = ResourceEntry::annotated(name, &item.prefix, assembly.server, self, this, state)?;
+        let mut entry =
+            ResourceEntry::annotated(name, &item.prefix, assembly.parts.name(), self, this, state)?;
         // middleware puts what it knows of the caller into requests
         entry.sees_caller |= self.item.injects.iter().any(|inject| item.requested.contains(&inject.target()));
         change(assembly, item, &mut entry)?;

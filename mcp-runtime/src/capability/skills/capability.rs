@@ -33,7 +33,7 @@ pub(super) fn open_skills(assembly: &mut Assembly<'_>) {
 
 impl Skills {
     fn open(assembly: &mut Assembly<'_>) -> Arc<Self> {
-        let options = assembly.rules.options;
+        let options = &assembly.parts.options;
         let directories = options.of_capabilities.get::<SkillDirectories>();
         let directories = directories.map(|directories| &*directories.0).unwrap_or_default();
         for directory in directories {

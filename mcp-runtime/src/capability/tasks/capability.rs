@@ -17,12 +17,12 @@ use crate::core::{
     dispatch::{PendingReply, Reply, Request, Response, ResultBody, WriteResult, required_text},
     jsonrpc::{Meta, Object, ProtocolError, null_is_absent},
     protocol::{MISSING_CLIENT_CAPABILITY, Revision, TASKS_EXTENSION},
-    server::{Assembly, Capability, Declared, ItemDefaults, Registry, Server},
+    server::{Assembly, Capability, Declared, Parts, Registry, Server},
 };
 
 impl Tasks {
     pub(super) fn open(assembly: &mut Assembly<'_>) -> Arc<Self> {
-        let ItemDefaults { options, hub, store, .. } = assembly.rules;
+        let Parts { options, hub, store, .. } = assembly.parts;
         let own = options.of_capabilities.get::<TaskOptions>().cloned().unwrap_or_else(TaskOptions::new);
         Self::new(own, store, hub.clone())
     }

@@ -30,7 +30,7 @@ impl ServerBuilder {
 
 impl Moods {
     fn open(assembly: &mut Assembly<'_>) -> Arc<Self> {
-        Arc::new(assembly.rules.options.of_capabilities.get::<Self>().cloned().unwrap_or_default())
+        Arc::new(assembly.parts.options.of_capabilities.get::<Self>().cloned().unwrap_or_default())
     }
 }
 

@@ -1,14 +1,10 @@
 //! Assembles a registry: prefixes names, finds duplicates and missing state, and reports every error at once. Items add
 //! themselves, since only what they are of knows their kinds; the tools are here.
 
-use std::{
-    any::{Any, TypeId},
-    collections::HashMap,
-    sync::Arc,
-};
+use std::{any::Any, collections::HashMap, sync::Arc};
 
 use super::{
-    Capabilities, Entries, Open, Registry,
+    Capabilities, Entries, Open, Parts, Registry, ServerHandle,
     item::{ItemSource, RegisteredItem},
     open_capabilities::Capability,
     transform::Transforms,
@@ -16,33 +12,17 @@ use super::{
 use crate::core::{
     admission::CallerConcurrency,
     arguments::Inject,
-    changes::Hub,
-    config::Options,
     connection::ItemKind,
     gates::Gates,
     item::{BuildError, ItemSpec, Location},
     server::Entry as _,
-    store::{CallerRate, SealedStore},
+    store::CallerRate,
     tool::ToolEntry,
 };
 
-/// The server's options that apply to all of its items.
-#[derive(Clone, Copy)]
-pub(crate) struct ItemDefaults<'a> {
-    pub(crate) options: &'a Options,
-    /// How many calls one caller may run at once.
-    pub(crate) caller_concurrency: &'a Option<Arc<CallerConcurrency>>,
-    /// Where capabilities publish changes.
-    pub(crate) hub: &'a Hub,
-    /// State that outlives calls.
-    pub(crate) store: &'a SealedStore,
-}
-
 /// A registry while items are added to it.
 pub(crate) struct Assembly<'a> {
-    /// The server's name.
-    pub(crate) server: &'a str,
-    pub(crate) rules: ItemDefaults<'a>,
+    pub(crate) parts: &'a Parts,
     pub(crate) errors: Vec<BuildError>,
     names: NamesInUse,
     pub(crate) transforms: Transforms,
@@ -57,23 +37,19 @@ pub(crate) struct Assembly<'a> {
     catalogs: Vec<Box<dyn Capability>>,
 }
 
-/// Builds the registry of these items; the server itself provides `server_types`, has the capabilities that are `open`,
-/// and those that `opens` open.
+/// Builds the registry of these items, with the capabilities that are `open`, and those that `opens` open.
 ///
 /// # Errors
 /// Every error, with its item and location.
 pub(crate) fn assemble(
-    server: &str,
+    parts: &Parts,
     items: &[RegisteredItem],
     opens: &[Open],
-    server_types: &[TypeId],
-    rules: ItemDefaults<'_>,
     open: Capabilities,
 ) -> Result<Registry, Vec<BuildError>> {
-    let require_descriptions = rules.options.lists.require_descriptions;
+    let require_descriptions = parts.options.lists.require_descriptions;
     let mut assembly = Assembly {
-        server,
-        rules,
+        parts,
         errors: Vec::new(),
         names: NamesInUse::default(),
         transforms: Transforms::new(require_descriptions),
@@ -98,7 +74,7 @@ pub(crate) fn assemble(
                     let text = format!("{key} has no description\nset one with `.description(..)`");
                     errors.push(BuildError::new(text));
                 }
-                if let Some(text) = rules.options.check_scopes(&spec.scopes) {
+                if let Some(text) = parts.options.check_scopes(&spec.scopes) {
                     errors.push(BuildError::new(format!("{key} {text}")));
                 }
                 if let Some(Err(text)) = &spec.rate {
@@ -109,8 +85,7 @@ pub(crate) fn assemble(
             ItemSource::Annotated(linked) => {
                 let (descriptor, kind) = (linked.descriptor(), linked.kind().noun());
                 let missing = |inject: &&Inject| {
-                    !server_types.contains(&inject.target())
-                        && !inject.is_provided(&item.state, &item.requested)
+                    !inject.is::<ServerHandle>() && !inject.is_provided(&item.state, &item.requested)
                 };
                 for inject in descriptor.injects.iter().filter(missing) {
                     let (ty, fix) = (inject.name(), inject.fix(&item.state));
@@ -139,7 +114,7 @@ pub(crate) fn assemble(
                     errors.push(BuildError::at(descriptor.location, text));
                 }
                 let scopes: Vec<String> = descriptor.scopes.iter().map(|&scope| scope.to_owned()).collect();
-                if let Some(text) = rules.options.check_scopes(&scopes) {
+                if let Some(text) = parts.options.check_scopes(&scopes) {
                     errors.push(BuildError::at(descriptor.location, format!("{kind} `{name}` {text}")));
                 }
                 for open in descriptor.injects.iter().filter_map(|inject| inject.opens) {
@@ -191,7 +166,7 @@ impl Assembly<'_> {
     pub(crate) fn add_tool(&mut self, item: &RegisteredItem, mut entry: ToolEntry) {
         #[cfg(feature = "tasks")]
         let own_timeout = entry.spec.item.timeout;
-        self.rules.apply_with_concurrency(item, &mut entry.spec.item, entry.spec.max_concurrency);
+        self.parts.apply_with_concurrency(item, &mut entry.spec.item, entry.spec.max_concurrency);
         #[cfg(feature = "tasks")]
         {
             entry.continuation = crate::capability::tasks::open_for_tool(self, item, &entry);
@@ -234,7 +209,7 @@ pub(crate) fn unknown_page(tool: &ToolEntry, page: &str, nearest: Option<&str>) 
     tool.spec.item.build_error(format!("tool `{name}` shows `{page}`, and no resource has that URI\n{fix}"))
 }
 
-impl ItemDefaults<'_> {
+impl Parts {
     /// Sets an item's layers, the options of the server, and the gates that it had in earlier registries.
     pub(crate) fn apply_to(&self, item: &RegisteredItem, spec: &mut ItemSpec) {
         self.apply_with_concurrency(item, spec, None);

@@ -6,40 +6,36 @@ use std::{
     fmt,
     panic::Location as Caller,
     sync::{
-        Arc, OnceLock, Weak,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
-    time::SystemTime,
 };
 
 use super::{
-    Capabilities, Error, Identity, Result, Server, ServerHandle, ServerInner, WeakServer,
-    assemble::{ItemDefaults, assemble},
-    item::{AnnotatedItem, IntoAddition, ItemSource, Named, RegisteredItem},
+    Capabilities, Error, Parts, Result, Server, ServerHandle, ServerInner,
+    assemble::assemble,
+    item::{AnnotatedItem, IntoAddition, ItemScope, ItemSource, Named, RegisteredItem},
+    parts::check_limits,
     service_block::ServiceBlock,
     state::StateFns,
     transform::{ItemChanges, Transform, Transformed},
 };
 #[cfg(feature = "auth")]
-use crate::auth::{Authentication, set_up_authentication};
+use crate::auth::Authentication;
 #[cfg(feature = "http")]
 use crate::core::config::HttpOptions;
 use crate::core::{
-    admission::CallerConcurrency,
     arguments::StateValue,
     bound::Configure,
-    changes::Hub,
     config::{Limits, ListOptions, Options, ServerInfo, StdioOptions, Stores, TelemetryOptions},
     connection::ItemKind,
-    context::Settings,
-    crypto::{KeyRing, Seal},
+    crypto::Seal,
     extensions::Extensions,
     item::{BuildError, ItemDescriptor, ItemLayer, Location},
     layer::{Layer, item_layer},
     log_limit::ServerLogLimits,
-    observer::{Observer, Observers},
+    observer::Observer,
     protocol::check_extension,
-    store::{CallerRate, SealedStore, SingleUse},
     sync::{Mutex, RwLock},
     tool::Tool,
 };
@@ -69,6 +65,7 @@ const CURSOR: &str = "mcp-runtime list cursor 1";
 /// # }
 /// ```
 #[must_use = "a builder does nothing before `.run()` or `.build()`"]
+// one field for each kind of thing that its methods collect, which `build` takes apart
 pub struct ServerBuilder {
     info: ServerInfo,
     /// The module that invoked `server!()`.
@@ -92,11 +89,6 @@ pub struct ServerBuilder {
     pub(super) state_fns: StateFns,
     #[cfg(feature = "config")]
     pub(crate) settings: Option<Box<PendingSettings>>,
-}
-
-/// The types that the server itself provides to functions.
-pub(super) fn server_types() -> [TypeId; 1] {
-    [TypeId::of::<ServerHandle>()]
 }
 
 type HandleReceiver = Box<dyn FnOnce(ServerHandle) + Send>;
@@ -306,12 +298,16 @@ impl ServerBuilder {
         }
         other.state_fns.declare(&mut other.state, &mut other.errors);
         self.errors.extend(other.errors);
-        let state = Arc::new(other.state);
-        self.state_fns.mount(other.state_fns, &state);
+        let scope = ItemScope {
+            state: Arc::new(other.state),
+            requested: other.options.request_type_ids(),
+            layers: other.layers.into(),
+            transforms: other.transforms.into(),
+        };
+        self.state_fns.mount(other.state_fns, &scope.state);
         let rate = check_limits(&other.options.limits, "a mounted builder: ", &mut self.errors);
-        let requested = other.options.request_type_ids();
         for item in other.items {
-            let mut item = item.registered(&state, &requested, &other.layers, &other.transforms);
+            let mut item = item.registered(&scope);
             item.prefix = joined(&item.prefix);
             item.mount_rates.extend(rate.clone());
             item.is_mounted = true;
@@ -504,103 +500,48 @@ impl ServerBuilder {
         self.state_fns.declare(&mut self.state, &mut self.errors);
         #[cfg(feature = "metrics")]
         self.add_metrics();
-        let (options, errors) = (&mut self.options, &mut self.errors);
-        let (state, requested) = (Arc::new(self.state), options.request_type_ids());
-        let made_state = self.state_fns.bind(&state);
-        let layers: Arc<[ItemLayer]> = self.layers.into();
-        let transforms: Arc<[Transform]> = self.transforms.into();
-        let items = self.items.into_iter();
-        let items = items.map(|item| item.registered(&state, &requested, &layers, &transforms));
-        let items: Vec<_> = items.collect();
-        errors.extend(
-            self.info
-                .icons
-                .iter()
-                .find_map(|icon| icon.validate().err())
-                .map(|error| BuildError::new(format!("the server's {error}"))),
-        );
-        #[cfg(feature = "http")]
-        errors.extend(options.http.check().into_iter().map(BuildError::new));
-        let keys = options.stores.open_keys().unwrap_or_else(|error| {
-            errors.push(BuildError::new(error));
-            KeyRing::new(Vec::new())
-        });
-        let observers: Observers = self.observers.into();
-        let store = SealedStore::of_server(options, &keys, &self.info.name, &observers, errors);
-        #[cfg(feature = "auth")]
-        if !self.authentications.is_empty() {
-            let found = set_up_authentication(&self.authentications, options, &store, &keys, &observers);
-            errors.extend(found.into_iter().map(BuildError::new));
-            let required = options.http.authenticator.as_ref().map(|auth| auth.required_scopes());
-            if let Some(text) = options.check_scopes(required.unwrap_or_default()) {
-                errors.push(BuildError::new(format!("the server {text}")));
-            }
-        }
-        #[cfg(feature = "server-card")]
-        match crate::core::config::ServerCard::new(&self.info, options) {
-            Ok(card) => options.http.card = card,
-            Err(found) => errors.extend(found.into_iter().map(BuildError::new)),
-        }
-        let rate = check_limits(&options.limits, "", errors);
-        store.share_rates(rate.as_ref(), &items);
-        let concurrency = options.limits.max_concurrency_per_caller;
-        let caller_concurrency = concurrency.map(|calls| Arc::new(CallerConcurrency::new(calls)));
-        let hub = Hub::new(options.limits.subscriptions);
-        let rules =
-            ItemDefaults { options, caller_concurrency: &caller_concurrency, hub: &hub, store: &store };
+        let scope = ItemScope {
+            state: Arc::new(self.state),
+            requested: self.options.request_type_ids(),
+            layers: self.layers.into(),
+            transforms: self.transforms.into(),
+        };
+        let items = self.items.into_iter().map(|item| item.registered(&scope)).collect::<Vec<_>>();
         let opens = self.named.iter().map(|named| named.open).collect::<Vec<_>>();
-        let assembled =
-            assemble(&self.info.name, &items, &opens, &server_types(), rules, Capabilities::default());
-        let registry = match assembled {
+        #[cfg(feature = "auth")]
+        let authentications = self.authentications;
+        #[cfg(not(feature = "auth"))]
+        let authentications = [];
+        let mut errors = self.errors;
+        let parts =
+            Parts::new(self.info, &mut self.options, self.observers.into(), &authentications, &mut errors);
+        parts.store.share_rates(parts.rate.as_ref(), &items);
+        let registry = match assemble(&parts, &items, &opens, Capabilities::default()) {
             Ok(registry) if errors.is_empty() => registry,
             assembled => {
                 errors.extend(assembled.err().into_iter().flatten());
-                return Err(report("the server cannot be built", errors));
+                return Err(report("the server cannot be built", &errors));
             }
         };
         let takes_handle = items.iter().any(|item| item.takes::<ServerHandle>());
         let has_handle = takes_handle || !self.handle_receivers.is_empty();
-        let mut settings = Settings {
-            client_request_timeout: options.limits.client_request_timeout,
-            single_use: SingleUse::new(&store, "calls", options.limits.max_consumed_calls, SystemTime::now()),
-            logging: options.telemetry.client_logging,
-            ..Settings::default()
-        };
-        let options = self.options;
-        let server = Server(Arc::new_cyclic(|this: &Weak<ServerInner>| {
-            settings.server_values.insert(WeakServer(this.clone()));
-            if has_handle {
-                // the handle is weak, so the server does not keep itself alive
-                settings.server_values.insert(ServerHandle::new(this.clone()));
-            }
-            ServerInner {
-                identity: Arc::new(Identity::new(self.info)),
-                layers,
-                transforms,
-                observers,
-                settings: Arc::new(settings),
-                #[cfg(feature = "config")]
-                server_settings,
-                states: Seal::new(&keys, REQUEST_STATE),
-                cursors: Seal::new(&keys, CURSOR),
-                keys,
-                store,
-                rate,
-                caller_concurrency,
-                items: RwLock::new(items),
-                state,
-                made_state,
-                opens: RwLock::new(opens),
-                differs_by_caller: registry.differs_by_caller(),
-                registry: RwLock::new(Arc::new(registry)),
-                hub,
-                has_handle: AtomicBool::new(has_handle),
-                without_callers: AtomicBool::new(false),
-                has_warned_of_update: AtomicBool::new(false),
-                log_limits: ServerLogLimits::default(),
-                access_rules: Arc::new(options.access_rules()),
-                options,
-            }
+        let server = Server(Arc::new_cyclic(|this| ServerInner {
+            settings: Arc::new(parts.settings(this, has_handle)),
+            #[cfg(feature = "config")]
+            server_settings,
+            states: Seal::new(&parts.keys, REQUEST_STATE),
+            cursors: Seal::new(&parts.keys, CURSOR),
+            made_state: self.state_fns.bind(&scope.state),
+            parts,
+            scope,
+            items: RwLock::new(items),
+            opens: RwLock::new(opens),
+            differs_by_caller: registry.differs_by_caller(),
+            registry: RwLock::new(Arc::new(registry)),
+            has_handle: AtomicBool::new(has_handle),
+            without_callers: AtomicBool::new(false),
+            has_warned_of_update: AtomicBool::new(false),
+            log_limits: ServerLogLimits::default(),
         }));
         for receive in self.handle_receivers {
             receive(ServerHandle::new(Arc::downgrade(&server.0)));
@@ -619,18 +560,6 @@ impl fmt::Debug for ServerBuilder {
 pub(super) fn report(what: &str, errors: &[BuildError]) -> Error {
     let list: Vec<_> = errors.iter().map(ToString::to_string).collect();
     Error::build(format!("{what}:\n{}", list.join("\n")))
-}
-
-/// Adds what is wrong with the limits of a builder to the errors; returns their rate.
-fn check_limits(limits: &Limits, whose: &str, errors: &mut Vec<BuildError>) -> Option<CallerRate> {
-    if limits.timeout.is_some_and(|limit| limit.is_zero()) {
-        errors.push(BuildError::new(format!(
-            "{whose}a time limit of 0 s ends every call before it begins\n\
-             leave `.limits(|limits| limits.timeout(..))` out, or set a longer one"
-        )));
-    }
-    let rate = limits.rate.clone()?;
-    rate.map(CallerRate::new).map_err(|text| errors.push(BuildError::new(format!("{whose}{text}")))).ok()
 }
 
 /// The annotated items that some builder of the process has registered.

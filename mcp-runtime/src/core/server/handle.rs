@@ -9,17 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Error, Open, Registry, Result, Server, ServerInner,
-    assemble::{ItemDefaults, assemble},
-    builder::{report, server_types},
-    item::{IntoRuntimeItem, ItemSource, RegisteredItem, RuntimeItem, RuntimeKey},
-    transform::Transform,
+    assemble::assemble,
+    builder::report,
+    item::{IntoRuntimeItem, ItemScope, ItemSource, RegisteredItem, RuntimeItem, RuntimeKey},
 };
 use crate::core::{
     changes::Change,
     connection::{Access, ItemKind, ItemView, Principal, principal_digest},
     context::Context,
-    extensions::Extensions,
-    item::{BuildError, ItemLayer},
+    item::BuildError,
     protocol::ItemList,
     sync::RwLockWriteGuard,
 };
@@ -180,13 +178,8 @@ impl ServerHandle {
     pub fn update(&self, edit: impl FnOnce(&mut RuntimeItems)) -> Result<()> {
         let shared = self.0.upgrade().ok_or_else(|| Error::from("the server has been dropped"))?;
         let items = shared.items.write();
-        let mut edited = RuntimeItems {
-            items: items.clone(),
-            state: shared.state.clone(),
-            layers: shared.layers.clone(),
-            transforms: shared.transforms.clone(),
-            changes: Vec::new(),
-        };
+        let mut edited =
+            RuntimeItems { items: items.clone(), scope: shared.scope.clone(), changes: Vec::new() };
         edit(&mut edited);
         Self::apply(&shared, items, edited)
     }
@@ -225,7 +218,7 @@ impl ServerHandle {
             let changed: Vec<&ItemChange> = of_list.collect();
             if !changed.is_empty() {
                 let sees = |viewer: Access<'_>| changed.iter().any(|change| viewer.sees(change.view()));
-                shared.hub.publish_to(published, sees);
+                shared.parts.hub.publish_to(published, sees);
             }
         }
         Ok(())
@@ -308,7 +301,7 @@ impl ServerHandle {
     /// shutdown waits for open streams. The built-in transports end their streams when they stop.
     pub fn end_subscriptions(&self) {
         if let Some(shared) = self.0.upgrade() {
-            shared.hub.close();
+            shared.parts.hub.close();
         }
     }
 
@@ -320,7 +313,7 @@ impl ServerHandle {
     /// dropped. The keys are unchanged then.
     pub fn reload_keys(&self) -> Result<()> {
         let shared = self.0.upgrade().ok_or_else(|| Error::from("the server has been dropped"))?;
-        shared.keys.reload().map_err(Error::from)
+        shared.parts.keys.reload().map_err(Error::from)
     }
 
     /// Notifies clients that a list has changed.
@@ -366,7 +359,7 @@ impl Server {
     /// Ends the streams of a principal in this process.
     pub(super) fn end_streams_of(&self, principal: &Principal) {
         #[cfg(feature = "http")]
-        if let Some(authenticator) = &self.0.options.http.authenticator {
+        if let Some(authenticator) = &self.0.parts.options.http.authenticator {
             authenticator.forget(principal);
         }
         self.0.end_of_principal(principal);
@@ -376,7 +369,7 @@ impl Server {
 impl ServerInner {
     /// Ends the streams of a principal at this replica, and what capabilities do for it besides.
     pub(super) fn end_of_principal(self: &Arc<Self>, principal: &Principal) {
-        self.hub.end_streams_of(principal);
+        self.parts.hub.end_streams_of(principal);
         let server = Server(self.clone());
         for capability in server.registry().capabilities.iter() {
             capability.clone().end_of_principal(&server, principal);
@@ -387,13 +380,7 @@ impl ServerInner {
     fn assemble_again(&self, items: &[RegisteredItem]) -> std::result::Result<Registry, Vec<BuildError>> {
         let open = self.registry.read().lasting.clone();
         let opens = self.opens.read().clone();
-        let rules = ItemDefaults {
-            options: &self.options,
-            caller_concurrency: &self.caller_concurrency,
-            store: &self.store,
-            hub: &self.hub,
-        };
-        assemble(self.identity.name(), items, &opens, &server_types(), rules, open)
+        assemble(&self.parts, items, &opens, open)
     }
 
     /// Opens a capability after the server was built.
@@ -411,9 +398,7 @@ impl ServerInner {
 pub struct RuntimeItems {
     items: Vec<RegisteredItem>,
     /// The server's.
-    state: Arc<Extensions>,
-    layers: Arc<[ItemLayer]>,
-    transforms: Arc<[Transform]>,
+    scope: ItemScope,
     changes: Vec<ItemChange>,
 }
 
@@ -441,7 +426,7 @@ impl RuntimeItems {
         }
         self.changes.push(change);
         let item = RegisteredItem::new(ItemSource::Runtime(item));
-        self.items.push(item.registered(&self.state, &Arc::from([]), &self.layers, &self.transforms));
+        self.items.push(item.registered(&self.scope));
     }
 
     /// Removes a tool made at run time. Returns whether one of that name existed.

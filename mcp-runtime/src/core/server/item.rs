@@ -70,22 +70,28 @@ impl RegisteredItem {
         }
     }
 
-    /// The item with the state and the layers of its builder, or with the layers of the one that has mounted that.
-    pub(super) fn registered(
-        self,
-        state: &Arc<Extensions>,
-        requested: &Arc<[TypeId]>,
-        layers: &[ItemLayer],
-        transforms: &[Transform],
-    ) -> Self {
-        let layers = layers.iter().chain(&*self.layers).cloned().collect();
-        let transforms = self.transforms.iter().chain(transforms).cloned().collect();
+    /// The item in the scope of its builder, or with the layers and transforms of the one that has mounted that.
+    pub(super) fn registered(self, scope: &ItemScope) -> Self {
+        let layers = scope.layers.iter().chain(&*self.layers).cloned().collect();
+        let transforms = self.transforms.iter().chain(&*scope.transforms).cloned().collect();
         let item = Self { layers, transforms, ..self };
         if item.is_mounted {
             return item;
         }
-        Self { state: item.state.merge_over(state), requested: requested.clone(), ..item }
+        Self { state: item.state.merge_over(&scope.state), requested: scope.requested.clone(), ..item }
     }
+}
+
+/// What a builder gives to each of its items, also to those that are added later.
+#[derive(Clone)]
+pub(super) struct ItemScope {
+    pub(super) state: Arc<Extensions>,
+    /// The types that requests provide.
+    pub(super) requested: Arc<[TypeId]>,
+    /// Outermost first.
+    pub(super) layers: Arc<[ItemLayer]>,
+    /// Innermost first.
+    pub(super) transforms: Arc<[Transform]>,
 }
 
 /// Where an item comes from.

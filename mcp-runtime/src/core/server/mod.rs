@@ -9,6 +9,7 @@ mod identity;
 mod item;
 mod list_cache;
 mod open_capabilities;
+mod parts;
 mod registry;
 #[cfg_attr(not(feature = "shared"), path = "alone.rs")]
 mod relay;
@@ -25,7 +26,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-pub(crate) use assemble::{Assembly, ItemDefaults, unknown_page};
+pub(crate) use assemble::{Assembly, unknown_page};
 pub use builder::ServerBuilder;
 pub(crate) use builder::unregistered;
 pub(crate) use builder::warn_of_unregistered_items;
@@ -33,6 +34,7 @@ pub(crate) use entries::{Entries, Entry};
 pub use error::{Error, ErrorKind, Result};
 pub use handle::ServerHandle;
 pub(crate) use identity::Identity;
+use item::ItemScope;
 pub use item::{Addition, AnnotatedItem, IntoAddition};
 pub(crate) use item::{
     Annotation, IntoRuntimeItem, ItemSource, MadeItem, Named, RegisteredItem, RuntimeItem, RuntimeKey,
@@ -40,31 +42,29 @@ pub(crate) use item::{
 };
 pub(crate) use list_cache::{EncodedPage, List, PageCache, SealedCursor, page_of};
 pub(crate) use open_capabilities::{Capabilities, Capability, CompletionOfItem, Declared, Open};
+pub(crate) use parts::Parts;
 pub(crate) use registry::{Registry, write_entry};
 pub use service_block::ServiceBlock;
 #[cfg(feature = "install")]
 pub(crate) use setting_to_install::SettingToInstall;
 pub(crate) use state::MadeState;
 pub(crate) use state::short_name;
-pub(crate) use transform::Transform;
 pub use transform::{ItemChanges, Transformed};
 
 use crate::core::{
-    admission::{CallerConcurrency, Owner, RateReached},
+    admission::{Owner, RateReached},
     changes::{Hub, ListChanges},
     config::Options,
     connection::{AccessRules, RequestContext},
     context::Settings,
     crypto::{KeyRing, Seal},
-    extensions::Extensions,
     invoke::ErrorContext,
-    item::ItemLayer,
     log_limit::ServerLogLimits,
     maybe_ready::MaybeReady,
     observer::Observers,
     protocol::ItemList,
     spawn::spawn_on,
-    store::{CallerRate, SealedStore},
+    store::SealedStore,
     sync::RwLock,
 };
 #[cfg(feature = "config")]
@@ -75,38 +75,23 @@ use crate::settings::ReadSettings;
 pub struct Server(Arc<ServerInner>);
 
 struct ServerInner {
-    identity: Arc<Identity>,
-    options: Options,
+    parts: Parts,
     settings: Arc<Settings>,
     /// The settings of the program, if it has some.
     #[cfg(feature = "config")]
     server_settings: Option<ReadSettings>,
-    keys: KeyRing,
-    /// State that outlives calls.
-    store: SealedStore,
     /// Seals `requestState`.
     states: Seal,
     /// Seals cursors of lists.
     cursors: Seal,
     /// The builder's, for items that are added later.
-    layers: Arc<[ItemLayer]>,
-    /// The changes of all items.
-    transforms: Arc<[Transform]>,
-    access_rules: Arc<AccessRules>,
-    /// How often one caller may send a request.
-    rate: Option<CallerRate>,
-    /// How many calls one caller may run at once.
-    caller_concurrency: Option<Arc<CallerConcurrency>>,
-    observers: Observers,
+    scope: ItemScope,
     items: RwLock<Vec<RegisteredItem>>,
     /// Opens capabilities, besides the items.
     opens: RwLock<Vec<Open>>,
-    /// The builder's, for items that are added later.
-    state: Arc<Extensions>,
     /// What of the state of all builders is made when the server opens.
     made_state: Arc<MadeState>,
     registry: RwLock<Arc<Registry>>,
-    hub: Hub,
     /// Whether a handle exists, so that items may be added and changes published.
     has_handle: AtomicBool,
     /// Whether the server is served to clients whose callers are not identified.
@@ -121,11 +106,11 @@ struct ServerInner {
 impl Drop for ServerInner {
     fn drop(&mut self) {
         self.made_state.end_later();
-        self.store.close_messages();
+        self.parts.store.close_messages();
         // no client can get them any more
         for capability in self.registry.read().capabilities.iter() {
             capability.stop();
-            if self.store.is_shared()
+            if self.parts.store.is_shared()
                 && let Ok(runtime) = tokio::runtime::Handle::try_current()
             {
                 let _settles = spawn_on(&runtime, capability.clone().settle());
@@ -153,19 +138,19 @@ impl Server {
     /// The server's name.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.0.identity.name()
+        self.0.parts.identity.name()
     }
 
     /// The server's version.
     #[must_use]
     pub fn version(&self) -> &str {
-        self.0.identity.version()
+        self.0.parts.identity.version()
     }
 
     /// `instructions` on the wire.
     #[must_use]
     pub fn instructions(&self) -> Option<&str> {
-        self.0.identity.instructions()
+        self.0.parts.identity.instructions()
     }
 
     /// Whether updates of some resource are those of the caller that reports them.
@@ -190,7 +175,7 @@ impl Server {
     }
 
     pub(crate) fn options(&self) -> &Options {
-        &self.0.options
+        &self.0.parts.options
     }
 
     pub(crate) fn log_limits(&self) -> &ServerLogLimits {
@@ -200,12 +185,12 @@ impl Server {
     /// The item that an error belongs to.
     pub(crate) fn error_context<'a>(&'a self, kind: &'static str, name: &'a str) -> ErrorContext<'a> {
         let log_limits = &self.0.log_limits.failures;
-        ErrorContext { kind, name, detailed: self.0.options.detailed_errors, log_limits }
+        ErrorContext { kind, name, detailed: self.0.parts.options.detailed_errors, log_limits }
     }
 
     /// Counts one request towards the rate of its owner, if there is one.
     pub(crate) fn take_rate(&self, owner: impl FnOnce() -> Owner) -> MaybeReady<Result<(), RateReached>> {
-        match &self.0.rate {
+        match &self.0.parts.rate {
             None => MaybeReady::Ready(Ok(())),
             Some(rate) => rate.take(&owner()),
         }
@@ -216,12 +201,12 @@ impl Server {
     /// # Errors
     /// The owner has used up its rate, as far as this process knows.
     pub(crate) fn take_rate_at_once(&self, owner: impl FnOnce() -> Owner) -> Result<(), RateReached> {
-        self.0.rate.as_ref().map_or(Ok(()), |rate| rate.take_at_once(&owner()))
+        self.0.parts.rate.as_ref().map_or(Ok(()), |rate| rate.take_at_once(&owner()))
     }
 
     /// What watches its requests.
     pub(crate) fn observers(&self) -> &Observers {
-        &self.0.observers
+        &self.0.parts.observers
     }
 
     pub(crate) fn settings(&self) -> &Arc<Settings> {
@@ -236,12 +221,12 @@ impl Server {
 
     /// The keys that seal what clients carry for the server.
     pub(crate) fn keys(&self) -> &KeyRing {
-        &self.0.keys
+        &self.0.parts.keys
     }
 
     /// State that outlives calls, in memory or shared by replicas.
     pub(crate) fn store(&self) -> &SealedStore {
-        &self.0.store
+        &self.0.parts.store
     }
 
     /// Seals and opens `requestState`.
@@ -264,16 +249,16 @@ impl Server {
 
     /// Publishes changes to subscribers.
     pub(crate) fn hub(&self) -> &Hub {
-        &self.0.hub
+        &self.0.parts.hub
     }
 
     pub(crate) fn identity(&self) -> &Arc<Identity> {
-        &self.0.identity
+        &self.0.parts.identity
     }
 
     /// How a transport that identifies callers decides what they may do.
     pub(crate) fn access_rules(&self) -> &Arc<AccessRules> {
-        &self.0.access_rules
+        &self.0.parts.access_rules
     }
 
     /// The context of requests of the client that started the program, or that the program itself connected.

@@ -11,7 +11,7 @@ impl ServerHandle {
     /// The keys cannot be read, or the server has been dropped. They are unchanged then.
     pub fn reload_auth(&self) -> Result<()> {
         let shared = self.0.upgrade().ok_or_else(|| Error::from("the server has been dropped"))?;
-        let Some(authenticator) = &shared.options.http.authenticator else { return Ok(()) };
+        let Some(authenticator) = &shared.parts.options.http.authenticator else { return Ok(()) };
         for principal in authenticator.reload().map_err(Error::from)? {
             shared.end_of_principal(&principal);
         }

@@ -25,7 +25,7 @@ impl Annotation for ToolDescriptor {
     }
 
     fn add_to(&'static self, assembly: &mut Assembly<'_>, item: &RegisteredItem) -> Result<(), BuildError> {
-        let strict = assembly.rules.options.lists.strict;
+        let strict = assembly.parts.options.lists.strict;
         let (this, state) = (item.this.clone(), item.state.clone());
         let entry = ToolEntry::annotated(item.name(), self, this, state, strict);
         let entry = assembly.named(item, entry)?;
@@ -50,7 +50,7 @@ impl MadeItem for ToolDef {
     }
 
     fn add_to(&self, assembly: &mut Assembly<'_>, item: &RegisteredItem) -> Result<(), BuildError> {
-        let strict = assembly.rules.options.lists.strict;
+        let strict = assembly.parts.options.lists.strict;
         let is_new = item.gates.get().is_none();
         let entry = ToolEntry::runtime(item.name(), self, item.state.clone(), strict, is_new);
         let entry = assembly.named(item, entry)?;

@@ -429,7 +429,7 @@ impl Webhooks {
 
 impl Webhooks {
     pub(in crate::capability::events) fn open(assembly: &mut Assembly<'_>) -> Arc<Self> {
-        let options = assembly.rules.options;
+        let options = &assembly.parts.options;
         let limits = options.limits.of_capabilities.get::<EventLimits>();
         let limits = limits.map(|limits| limits.webhook.clone()).unwrap_or_default();
         if limits.on_loopback {
@@ -446,7 +446,7 @@ impl Webhooks {
         {
             assembly.errors.push(BuildError::new(problem.clone()));
         }
-        Arc::new(Self::new(limits, assembly.rules.store))
+        Arc::new(Self::new(limits, &assembly.parts.store))
     }
 }
 

@@ -56,6 +56,15 @@ pub mod __dev {
     #[cfg(any(feature = "cli", feature = "client"))]
     pub use crate::core::visible_text::{visible, visible_json};
 
+    /// A name that cannot be guessed: 128 bits as 32 hexadecimal digits.
+    ///
+    /// # Errors
+    /// The operating system provides no randomness.
+    #[cfg(feature = "install")]
+    pub fn random_id() -> std::io::Result<String> {
+        crate::core::crypto::random_id().map_err(std::io::Error::other)
+    }
+
     /// Whether a variable of this name is probably secret.
     #[cfg(feature = "install")]
     #[must_use]

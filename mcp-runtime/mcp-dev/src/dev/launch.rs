@@ -10,6 +10,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use mcp_runtime::__dev::random_id;
 use notify::{
     Config, Event, EventKind, PollWatcher, RecommendedWatcher, RecursiveMode, Watcher,
     event::{AccessKind, AccessMode},
@@ -107,7 +108,7 @@ pub(super) fn watch(source: Source, trace: Trace) -> Launcher {
     tokio::spawn(async move {
         match source {
             Source::Crate { build, arguments, env } => {
-                Crate { build, arguments, env, sender, trace, last: None, copies: 0 }.run().await;
+                Crate { build, arguments, env, sender, trace, last: None }.run().await;
             }
             Source::Command { program, paths } => run_command(program, paths, sender, trace).await,
         }
@@ -297,8 +298,6 @@ struct Crate {
     sender: watch::Sender<State>,
     trace: Trace,
     last: Option<(PathBuf, Fingerprint)>,
-    /// How many copies of programs were made.
-    copies: u64,
 }
 
 impl Crate {
@@ -349,7 +348,7 @@ impl Crate {
         report(&format!("mcp-dev: built in {ms} ms{}", if is_new { "" } else { ": nothing has changed" }));
         self.last = Some(now);
         // Windows locks a running program, and cargo could not write the next one
-        let program = if cfg!(windows) && is_new { copy_beside(&program, &mut self.copies) } else { program };
+        let program = if cfg!(windows) && is_new { copy_beside(&program) } else { program };
         let program = Program { program, arguments: self.arguments.clone(), env: self.env.clone() };
         self.sender.send_if_modified(|state| {
             let had_failed = state.failure.take().is_some();
@@ -437,7 +436,7 @@ fn cargo() -> Command {
 
 /// Copies a program into its own folder, where the libraries are that it needs, and returns the copy; the program itself if it
 /// cannot be copied. Copies of before that do not run any more are removed.
-fn copy_beside(program: &Path, count: &mut u64) -> PathBuf {
+fn copy_beside(program: &Path) -> PathBuf {
     let stem = program.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let extension =
         program.extension().map(|extension| format!(".{}", extension.to_string_lossy())).unwrap_or_default();
@@ -449,10 +448,13 @@ fn copy_beside(program: &Path, count: &mut u64) -> PathBuf {
             let _running = fs::remove_file(entry.path());
         }
     }
-    *count += 1;
-    let copy = folder.join(format!("{prefix}{}-{count}{extension}", process::id()));
-    match fs::copy(program, &copy) {
-        Ok(_) => copy,
+    // a name that can be guessed could be that of a link
+    let copied = random_id().and_then(|random| {
+        let copy = folder.join(format!("{prefix}{random}{extension}"));
+        fs::copy(program, &copy).map(|_| copy)
+    });
+    match copied {
+        Ok(copy) => copy,
         Err(error) => {
             report(&format!("mcp-dev: `{}` cannot be copied: {error}", program.display()));
             program.to_owned()
@@ -511,10 +513,9 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("mcp-dev-copies-{}", process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         let program = folder.join("server.exe");
-        let mut count = 0;
         for text in ["1", "2"] {
             fs::write(&program, text).expect("a file");
-            let copy = copy_beside(&program, &mut count);
+            let copy = copy_beside(&program);
             assert_ne!(copy, program);
             assert_eq!(copy.parent(), program.parent());
             assert_eq!(copy.extension(), program.extension());

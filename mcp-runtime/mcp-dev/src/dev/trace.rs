@@ -110,6 +110,10 @@ impl Trace {
             Kind::Other => ("invalid", None),
         };
         let id = id.cloned();
+        self.0.mask.settle(tools);
+        if let (Some(Value::Bool(false)), arguments) = (&tool, &message["params"]["arguments"]) {
+            self.0.mask.wait_for_schema(&message["params"]["name"], arguments);
+        }
         if let (Some(schema), Some(arguments)) = (tool, shown.pointer_mut("/params/arguments")) {
             self.0.mask.by_schema(arguments, &schema);
         }
@@ -301,6 +305,10 @@ struct Found {
     marked: Remembered,
     /// Those that names tell.
     guessed: Remembered,
+    /// The tools and arguments of calls whose schemas are not known: any text of them may be secret.
+    unlisted: Vec<(String, Value)>,
+    /// The texts of these.
+    suspected: Remembered,
     is_full: bool,
     /// Whether the author was told.
     was_told: bool,
@@ -325,6 +333,17 @@ impl Remembered {
             self.spellings.push(spellings(secret));
         }
         has_room
+    }
+
+    /// Whether there is room for the texts in a value that are not too short.
+    fn add_all(&mut self, value: &Value) -> bool {
+        let all = |has_room, value| self.add_all(value) && has_room;
+        match value {
+            Value::String(text) if text.len() >= SHORTEST_SECRET && text != MASKED => self.add(text),
+            Value::Array(values) => values.iter().fold(true, all),
+            Value::Object(members) => members.values().fold(true, all),
+            _ => true,
+        }
     }
 }
 
@@ -401,16 +420,47 @@ impl Mask {
 
     /// Remembers the texts in a value; `is_marked` are those that no name tells.
     fn remember(&self, value: &Value, is_marked: bool) {
-        match value {
-            Value::String(text) if text.len() >= SHORTEST_SECRET && text != MASKED => {
-                let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-                let remembered = if is_marked { &mut found.marked } else { &mut found.guessed };
-                let has_room = remembered.add(text);
-                found.is_full |= !has_room;
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let remembered = if is_marked { &mut found.marked } else { &mut found.guessed };
+        let has_room = remembered.add_all(value);
+        found.is_full |= !has_room;
+    }
+
+    /// Masks every text of the arguments of a call wherever it occurs, until the schema of its tool tells which are secret.
+    fn wait_for_schema(&self, tool: &Value, arguments: &Value) {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let call = (tool.as_str().unwrap_or_default().to_owned(), arguments.clone());
+        if self.shows_values || found.unlisted.contains(&call) {
+            return;
+        }
+        let has_room = found.unlisted.len() < MAX_SECRETS && found.suspected.add_all(arguments);
+        found.is_full |= !has_room;
+        if has_room {
+            found.unlisted.push(call);
+        }
+    }
+
+    /// Remembers what is secret in the calls whose tools are known now, and forgets the rest of them.
+    fn settle(&self, tools: &KnownTools) {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listed = Vec::new();
+        found.unlisted.retain_mut(|(tool, arguments)| match tools.schema(tool) {
+            Some(schema) => {
+                listed.push((arguments.take(), schema));
+                false
             }
-            Value::Array(values) => values.iter().for_each(|value| self.remember(value, is_marked)),
-            Value::Object(members) => members.values().for_each(|value| self.remember(value, is_marked)),
-            _ => {}
+            None => true,
+        });
+        if listed.is_empty() {
+            return;
+        }
+        let mut suspected = Remembered::default();
+        let fits = found.unlisted.iter().fold(true, |fits, (_, arguments)| suspected.add_all(arguments) && fits);
+        (found.suspected, found.is_full) = (suspected, found.is_full || !fits);
+        drop(found);
+        for (mut arguments, schema) in listed {
+            self.by_schema(&mut arguments, &schema);
+            self.walk_names(&mut arguments);
         }
     }
 
@@ -428,7 +478,8 @@ impl Mask {
         }
         self.walk_names(value);
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        let all = found.marked.spellings.iter().chain(&found.guessed.spellings).flatten();
+        let all = [&found.marked, &found.guessed, &found.suspected];
+        let all = all.into_iter().flat_map(|remembered| &remembered.spellings).flatten();
         let mut secrets: Vec<String> = self.fixed.iter().chain(all).cloned().collect();
         let is_full = found.is_full;
         drop(found);
@@ -729,6 +780,33 @@ mod tests {
         let unknown: Value = serde_json::from_str(&seen[3]).expect("JSON");
         let masked = json!({ "a": ["•••"], "pin": "•••", "sure": "•••", "none": null });
         assert_eq!(unknown["message"]["params"]["arguments"], masked);
+    }
+
+    #[test]
+    fn the_secret_of_a_call_is_remembered_although_its_tool_is_listed_later() {
+        let trace = Trace::new(Mask::new(false, &[], std::iter::empty()));
+        let tools = KnownTools::default();
+        let call = |tool: &str, arguments: Value| {
+            let params = json!({ "name": tool, "arguments": arguments });
+            let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+            trace.message("s", Direction::ToServer, &call, None, &tools, None);
+        };
+        let shown = || {
+            trace.note("s", "open with planted-one and planted-two by Adalbert");
+            let last = trace.subscribe().0.last().cloned().expect("an event");
+            serde_json::from_str::<Value>(&last).expect("JSON")["text"].clone()
+        };
+        call("open", json!({ "code": "planted-one", "name": "Adalbert" }));
+        call("other", json!({ "codes": ["planted-two"] }));
+        assert_eq!(shown(), "open with ••• and ••• by •••", "any of them may be secret");
+        let secret = json!({ "type": "string", "writeOnly": true });
+        let schema = json!({ "properties": { "code": secret, "codes": { "items": secret } } });
+        tools.learn(&json!({ "tools": [{ "name": "open", "inputSchema": schema }] }));
+        call("open", json!({}));
+        assert_eq!(shown(), "open with ••• and ••• by Adalbert", "the other tool is not known");
+        tools.learn(&json!({ "tools": [{ "name": "other", "inputSchema": { "properties": {} } }] }));
+        call("open", json!({}));
+        assert_eq!(shown(), "open with ••• and planted-two by Adalbert");
     }
 
     #[test]

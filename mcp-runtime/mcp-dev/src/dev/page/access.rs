@@ -3,6 +3,7 @@
 
 use std::{
     collections::VecDeque,
+    io,
     sync::{Mutex, PoisonError},
 };
 
@@ -10,6 +11,7 @@ use hyper::{
     HeaderMap,
     header::{AUTHORIZATION, HOST, HeaderName, ORIGIN},
 };
+use mcp_runtime::__dev::random_id;
 use subtle::ConstantTimeEq as _;
 
 /// Tabs that are known; the oldest is forgotten first.
@@ -32,9 +34,9 @@ struct Keys {
 impl Access {
     /// # Errors
     /// The system has no random numbers.
-    pub(super) fn new(port: u16) -> Result<Self, getrandom::Error> {
+    pub(super) fn new(port: u16) -> io::Result<Self> {
         let hosts = ["127.0.0.1", "localhost"].map(|host| format!("{host}:{port}"));
-        Ok(Self { hosts, keys: Mutex::new(Keys { link: random()?, known: VecDeque::new() }) })
+        Ok(Self { hosts, keys: Mutex::new(Keys { link: random_id()?, known: VecDeque::new() }) })
     }
 
     /// The link for the next browser.
@@ -73,7 +75,7 @@ impl Access {
         if !is_same(&keys.link, link) {
             return None;
         }
-        let (key, next) = (random().ok()?, random().ok()?);
+        let (key, next) = (random_id().ok()?, random_id().ok()?);
         keys.link = next;
         if keys.known.len() == MAX_KEYS {
             keys.known.pop_front();
@@ -95,14 +97,4 @@ impl Access {
 
 fn is_same(one: &str, other: &str) -> bool {
     one.as_bytes().ct_eq(other.as_bytes()).into()
-}
-
-/// A text that cannot be guessed.
-///
-/// # Errors
-/// The system has no random numbers.
-fn random() -> Result<String, getrandom::Error> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

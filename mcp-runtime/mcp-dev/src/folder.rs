@@ -92,7 +92,8 @@ mod tests {
         }
         // names with the number of the process, and that of a file that comes twice
         let process = std::process::id();
-        for name in [format!(".crate.{process}.tmp"), format!("crate.{process}.tmp"), "crate.tmp".to_owned()] {
+        for name in [format!(".crate.{process}.tmp"), format!("crate.{process}.tmp"), "crate.tmp".to_owned()]
+        {
             symlink(&outside, inside.join(name)).expect("a link");
         }
         let file = |text: &str| ("src/lib.rs", text.as_bytes().to_vec(), false);

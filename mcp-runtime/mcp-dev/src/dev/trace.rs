@@ -455,7 +455,8 @@ impl Mask {
             return;
         }
         let mut suspected = Remembered::default();
-        let fits = found.unlisted.iter().fold(true, |fits, (_, arguments)| suspected.add_all(arguments) && fits);
+        let fits =
+            found.unlisted.iter().fold(true, |fits, (_, arguments)| suspected.add_all(arguments) && fits);
         (found.suspected, found.is_full) = (suspected, found.is_full || !fits);
         drop(found);
         for (mut arguments, schema) in listed {

@@ -4,6 +4,7 @@ mod api;
 mod document;
 mod open_api;
 mod operation;
+mod reader;
 mod request;
 mod response;
 mod route;

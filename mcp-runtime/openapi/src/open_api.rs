@@ -21,6 +21,7 @@ use crate::{
     api::{Api, HeadersFn, Server},
     document::{Document, Operation, shown},
     operation::{Plan, is_json, plan, tool_name},
+    reader::Reader,
     request::{Parameter, Place},
     route::Route,
 };
@@ -31,6 +32,8 @@ const MAX_UNCHOSEN: usize = 50;
 const MAX_LISTED: usize = 20;
 /// How many bytes of texts and schemas they may have: operations that refer to one part repeat it.
 const MAX_SIZE: usize = 32 << 20;
+/// How many bytes the references of all operations may lead to.
+const MAX_READ: usize = 1 << 30;
 /// Of the text that a model reads, roughly.
 const BYTES_PER_TOKEN: usize = 4;
 
@@ -241,9 +244,10 @@ impl OpenApi {
             timeout: self.timeout,
             max_response: self.max_response,
         });
+        let mut reader = Reader::new(&self.document, MAX_READ);
         let (mut items, mut size) = (Vec::new(), 0);
         for (operation, name) in chosen {
-            let planned = plan(&self.document, operation, name).and_then(|plan| {
+            let planned = plan(&mut reader, operation, name).and_then(|plan| {
                 size += plan.size();
                 Ok(if self.is_resource(operation) {
                     resource(operation, plan, &self.scheme, api.clone())?.into_addition()
@@ -364,8 +368,9 @@ impl OpenApi {
             "" => format!("without a tag: {count}"),
             tag => format!("`{}`: {count}", shown(tag)),
         });
+        let mut reader = Reader::new(&self.document, MAX_READ);
         let planned =
-            tools.iter().filter_map(|(operation, name)| plan(&self.document, operation, name.clone()).ok());
+            tools.iter().filter_map(|(operation, name)| plan(&mut reader, operation, name.clone()).ok());
         Err(format!(
             "the description has {} operations, which a model reads with about {} tokens\n{}\n\
              choose some with `.include(Route::tag(\"..\"))` or another route, or write `.allow_all()`",

@@ -8,11 +8,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
-    document::{Document, Operation, or_default, shown},
+    document::{Operation, or_default, shown},
+    reader::{Reader, Trail},
     request::{
         Body, BodyArguments, BodyFormat, Call, Field, Parameter, Place, Serialization, Style, UrlPath,
     },
-    schema::{Direction, parsed, translate},
+    schema::{Direction, translate},
 };
 
 /// The longest name of a tool or an argument that all clients accept.
@@ -21,6 +22,8 @@ const MAX_NAME: usize = 64;
 const MAX_ARGUMENTS: usize = 1000;
 /// The most media types that a request names.
 const MAX_ACCEPTED: usize = 50;
+/// How many lists of each other files are in.
+const MAX_LISTS: usize = 4;
 /// The largest schema of results, in bytes of JSON, of which all is published.
 const MAX_OUTPUT_SCHEMA: usize = 4 << 10;
 
@@ -46,8 +49,8 @@ struct Details<'a> {
     parameters: Vec<&'a RawValue>,
     #[serde(borrow, default)]
     request_body: Option<&'a RawValue>,
-    #[serde(default, deserialize_with = "or_default")]
-    responses: BTreeMap<String, Box<RawValue>>,
+    #[serde(borrow, default, deserialize_with = "or_default")]
+    responses: BTreeMap<String, &'a RawValue>,
 }
 
 #[derive(Deserialize, Default)]
@@ -160,10 +163,10 @@ fn shortened(name: &str) -> String {
 ///
 /// # Errors
 /// It cannot be called as it is described.
-pub(crate) fn plan(document: &Document, operation: &Operation, name: String) -> Result<Plan, String> {
-    let details: Details<'_> = document.at(&operation.place)?;
+pub(crate) fn plan(reader: &mut Reader<'_>, operation: &Operation, name: String) -> Result<Plan, String> {
+    let details: Details<'_> = reader.read(&operation.place)?;
     let path = UrlPath::parse(&operation.path)?;
-    let described = parameters(document, operation, &details.parameters)?;
+    let described = parameters(reader, operation, &details.parameters)?;
     let mut arguments = Vec::new();
     let mut parameters = Vec::new();
     for parameter in described {
@@ -184,7 +187,10 @@ pub(crate) fn plan(document: &Document, operation: &Operation, name: String) -> 
         }
     }
     let (mut body, of_body) = match details.request_body {
-        Some(body) => request_body(document, document.resolved(body)?)?,
+        Some(body) => {
+            let body = reader.resolved(body)?;
+            request_body(reader, body)?
+        }
         None => (None, Vec::new()),
     };
     arguments.extend(of_body);
@@ -196,8 +202,8 @@ pub(crate) fn plan(document: &Document, operation: &Operation, name: String) -> 
     if let Some(body) = &mut body {
         body.name_arguments(of_body);
     }
-    let input = input_schema(document, arguments, &names)?;
-    let (accept, output) = responses(document, &details.responses)?;
+    let input = input_schema(reader, arguments, &names)?;
+    let (accept, output) = responses(reader, &details.responses)?;
     let text = [details.description, details.summary.clone()]
         .into_iter()
         .flatten()
@@ -213,19 +219,22 @@ pub(crate) fn plan(document: &Document, operation: &Operation, name: String) -> 
 }
 
 /// The parameters of the path and of the operation, which replace those of the path.
-fn parameters(
-    document: &Document,
+fn parameters<'d>(
+    reader: &mut Reader<'d>,
     operation: &Operation,
-    own: &[&RawValue],
+    own: &[&'d RawValue],
 ) -> Result<Vec<DescribedParameter>, String> {
-    if operation.shared_parameters.len() + own.len() > MAX_ARGUMENTS {
+    let shared: Option<Vec<&RawValue>> = match &operation.shared_parameters {
+        Some(place) => reader.read(place)?,
+        None => None,
+    };
+    let shared = shared.unwrap_or_default();
+    if shared.len() + own.len() > MAX_ARGUMENTS {
         return Err(format!("it has more than {MAX_ARGUMENTS} parameters"));
     }
     let mut all: Vec<DescribedParameter> = Vec::new();
-    let shared: Vec<&RawValue> =
-        operation.shared_parameters.iter().map(|place| document.at(place)).collect::<Result<_, _>>()?;
     for parameter in shared.iter().chain(own) {
-        let parameter: DescribedParameter = document.resolved(parameter)?;
+        let parameter: DescribedParameter = reader.resolved(parameter)?;
         all.retain(|other| (&other.name, &other.place) != (&parameter.name, &parameter.place));
         all.push(parameter);
     }
@@ -339,7 +348,7 @@ fn described_by(mut schema: Value, description: Option<String>, deprecated: bool
 
 /// How the body is sent, and its arguments.
 fn request_body(
-    document: &Document,
+    reader: &mut Reader<'_>,
     described: DescribedBody,
 ) -> Result<(Option<Body>, Vec<Argument>), String> {
     let DescribedBody { description, required, content } = described;
@@ -372,10 +381,7 @@ fn request_body(
         BodyFormat::Binary(_) => return Ok(whole(file_schema(None), format)),
         _ => {}
     }
-    let resolved = match schema.get("$ref").and_then(Value::as_str) {
-        Some(reference) => parsed(document.resolve(reference)?.1)?,
-        None => schema.clone(),
-    };
+    let resolved = reader.target(&mut Trail::default(), &schema)?.unwrap_or_default();
     let Some(members) = members(&resolved, required || !matches!(format, BodyFormat::Json(_))) else {
         return Ok(whole(schema, format));
     };
@@ -383,7 +389,7 @@ fn request_body(
     let (mut fields, mut arguments) = (Vec::new(), Vec::new());
     for (name, schema) in members {
         let encoding = media.encoding.get(name);
-        let is_file = format == BodyFormat::Multipart && document.is_file(schema);
+        let file = if format == BodyFormat::Multipart { file_schema_of(reader, schema)? } else { None };
         let style =
             encoding.and_then(|encoding| encoding.style.as_deref()).map_or(Ok(Style::Form), style_of)?;
         let serialization = Serialization {
@@ -397,13 +403,13 @@ fn request_body(
             argument: String::new(),
             name: name.clone(),
             serialization,
-            is_file,
+            is_file: file.is_some(),
             // the first of several
             content_type: content_type
                 .and_then(|types| types.split(',').next())
                 .map(|media| media.trim().to_owned()),
         });
-        let schema = if is_file { document.file_schema(schema) } else { schema.clone() };
+        let schema = file.unwrap_or_else(|| schema.clone());
         let is_required = required && names_required.is_some_and(|names| names.iter().any(|it| it == name));
         arguments.push(Argument { wanted: name.clone(), place: "body", schema, is_required });
     }
@@ -445,33 +451,30 @@ fn file_schema(description: Option<&str>) -> Value {
     json!({ "type": "string", "contentEncoding": "base64", "description": format!("{description}In base64.") })
 }
 
-impl Document {
-    /// The schema that a reference leads to, or the schema itself.
-    fn target(&self, schema: &Value) -> Value {
-        let target =
-            schema.get("$ref").and_then(Value::as_str).and_then(|reference| self.resolve(reference).ok());
-        target.and_then(|(_, json)| parsed(json).ok()).unwrap_or_else(|| schema.clone())
-    }
-
-    /// Whether values are the bytes of a file, or a list of files.
-    fn is_file(&self, schema: &Value) -> bool {
-        let schema = self.target(schema);
-        let is_bytes = schema.get("format").is_some_and(|format| format == "binary")
-            || (schema.get("contentMediaType").is_some() && schema.get("contentEncoding").is_none());
-        is_bytes || schema.get("items").is_some_and(|items| self.is_file(items))
-    }
-
-    /// The schema of a file, or of a list of files.
-    fn file_schema(&self, schema: &Value) -> Value {
-        let schema = self.target(schema);
-        let description = schema.get("description").and_then(Value::as_str);
-        match schema.get("items") {
-            Some(items) => {
-                json!({ "type": "array", "items": self.file_schema(items), "description": description.unwrap_or("Files.") })
+/// The schema of the bytes of a file, or of a list of files; `None` for other values.
+fn file_schema_of(reader: &mut Reader<'_>, schema: &Value) -> Result<Option<Value>, String> {
+    let (mut trail, mut lists, mut schema) = (Trail::default(), Vec::new(), schema.clone());
+    while let (Some(target), true) = (reader.target(&mut trail, &schema)?, lists.len() <= MAX_LISTS) {
+        let is_bytes = target.get("format").is_some_and(|format| format == "binary")
+            || (target.get("contentMediaType").is_some() && target.get("contentEncoding").is_none());
+        let description = target.get("description").and_then(Value::as_str).map(str::to_owned);
+        match target.get("items") {
+            _ if is_bytes => {
+                let file = file_schema(description.as_deref());
+                let list = |items, description: Option<String>| {
+                    let description = description.unwrap_or_else(|| "Files.".to_owned());
+                    json!({ "type": "array", "items": items, "description": description })
+                };
+                return Ok(Some(lists.into_iter().rev().fold(file, list)));
             }
-            None => file_schema(description),
+            Some(items) => {
+                lists.push(description);
+                schema = items.clone();
+            }
+            None => return Ok(None),
         }
     }
+    Ok(None)
 }
 
 /// Which media type of a body is sent: the smallest one.
@@ -520,7 +523,11 @@ fn free_names(arguments: &[Argument]) -> Vec<String> {
     names
 }
 
-fn input_schema(document: &Document, arguments: Vec<Argument>, names: &[String]) -> Result<Value, String> {
+fn input_schema(
+    reader: &mut Reader<'_>,
+    arguments: Vec<Argument>,
+    names: &[String],
+) -> Result<Value, String> {
     let mut properties = Map::new();
     let mut required = Vec::new();
     for (argument, name) in arguments.into_iter().zip(names) {
@@ -530,7 +537,7 @@ fn input_schema(document: &Document, arguments: Vec<Argument>, names: &[String])
         properties.insert(name.clone(), argument.schema);
     }
     let schema = json!({ "type": "object", "properties": properties, "required": required });
-    let mut schema = translate(document, Direction::Request, &schema)?;
+    let mut schema = translate(reader, Direction::Request, &schema)?;
     if let Some(schema) = schema.as_object_mut() {
         // clients expect it
         schema.entry("properties").or_insert_with(|| json!({}));
@@ -539,15 +546,15 @@ fn input_schema(document: &Document, arguments: Vec<Argument>, names: &[String])
 }
 
 /// What a request accepts, and the schema of structured results: every response of success must be JSON for one.
-fn responses(
-    document: &Document,
-    responses: &BTreeMap<String, Box<RawValue>>,
+fn responses<'d>(
+    reader: &mut Reader<'d>,
+    responses: &BTreeMap<String, &'d RawValue>,
 ) -> Result<(String, Option<Value>), String> {
     let mut accepted: Vec<String> = Vec::new();
     let mut schemas: Vec<Value> = Vec::new();
     let mut all_are_json = true;
     for (_, response) in responses.iter().filter(|(status, _)| status.len() == 3 && status.starts_with('2')) {
-        let DescribedResponse { content } = document.resolved(response)?;
+        let DescribedResponse { content } = reader.resolved(response)?;
         let json = content.iter().find(|(media, _)| is_json(media)).map(|(_, media)| media.schema.clone());
         match json.flatten() {
             Some(schema) if !schemas.contains(&schema) => schemas.push(schema),
@@ -574,7 +581,7 @@ fn responses(
         1 => schemas.swap_remove(0),
         _ => json!({ "anyOf": schemas }),
     };
-    let schema = translate(document, Direction::Response, &schema)?;
+    let schema = translate(reader, Direction::Response, &schema)?;
     if schema.to_string().len() <= MAX_OUTPUT_SCHEMA {
         return Ok((accept, Some(schema)));
     }

@@ -6,7 +6,10 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use crate::document::{Document, Version};
+use crate::{
+    document::Version,
+    reader::{Reader, Target as Found, Trail},
+};
 
 /// Who writes the values: properties that only the other one writes are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +83,9 @@ const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "obje
 const FORMATS_OF_OPENAPI: [&str; 6] = ["int32", "int64", "float", "double", "password", "decimal"];
 /// References in deeper schemas are not replaced.
 const MAX_INLINE_DEPTH: usize = 24;
+/// Schemas that are more levels deep accept every value: readers of JSON have a limit of 128, and most schemas have two levels
+/// of it.
+const MAX_DEPTH: usize = 50;
 /// A schema of so many bytes without references replaces each reference to it.
 const SMALL: usize = 160;
 /// The longest default that a description repeats.
@@ -130,8 +136,9 @@ struct Target {
 }
 
 /// Translates one schema with all that it refers to.
-struct Translation<'d> {
-    document: &'d Document,
+struct Translation<'r, 'd> {
+    reader: &'r mut Reader<'d>,
+    trail: Trail,
     direction: Direction,
     /// By reference: the places of the targets, which several references may lead to.
     places: BTreeMap<String, usize>,
@@ -147,9 +154,14 @@ struct Translation<'d> {
 ///
 /// # Errors
 /// A reference leads to nothing or to another document.
-pub(crate) fn translate(document: &Document, direction: Direction, schema: &Value) -> Result<Value, String> {
-    let (places, targets, names) = (BTreeMap::new(), BTreeMap::new(), HashSet::new());
-    let mut translation = Translation { document, direction, places, targets, names, pending: Vec::new() };
+pub(crate) fn translate(
+    reader: &mut Reader<'_>,
+    direction: Direction,
+    schema: &Value,
+) -> Result<Value, String> {
+    let (trail, places, targets) = (Trail::default(), BTreeMap::new(), BTreeMap::new());
+    let (names, pending) = (HashSet::new(), Vec::new());
+    let mut translation = Translation { reader, trail, direction, places, targets, names, pending };
     translation.find_targets(schema)?;
     // clients need the `type` of the root
     let only_reference =
@@ -171,36 +183,29 @@ pub(crate) fn translate(document: &Document, direction: Direction, schema: &Valu
     Ok(root)
 }
 
-/// The schema that a text of the description is.
-///
-/// # Errors
-/// It is nested too deeply.
-pub(crate) fn parsed(json: &str) -> Result<Value, String> {
-    serde_json::from_str(json).map_err(|error| format!("a schema cannot be read: {error}"))
-}
-
-impl Translation<'_> {
+impl Translation<'_, '_> {
     /// Finds what a schema refers to, and how often.
     fn find_targets(&mut self, schema: &Value) -> Result<(), String> {
         let mut found = Vec::new();
         references(schema, &mut found);
         while let Some(reference) = found.pop() {
-            let (place, text) = match self.places.get(&reference) {
-                Some(place) => (*place, ""),
-                None => self.document.resolve(&reference)?,
-            };
-            self.places.insert(reference.clone(), place);
-            if let Some(target) = self.targets.get_mut(&place) {
-                target.uses += 1;
+            let Found { place, value } = self.reader.follow(&mut self.trail, &reference)?;
+            let text = place.len();
+            let place = place.start;
+            let Some(schema) = value else {
+                if let Some(target) = self.targets.get_mut(&place) {
+                    target.uses += 1;
+                }
+                self.places.insert(reference, place);
                 continue;
-            }
-            let schema = parsed(text)?;
+            };
             let before = found.len();
             references(&schema, &mut found);
-            let is_small = found.len() == before && text.len() <= SMALL;
+            let is_small = found.len() == before && text <= SMALL;
             let name = self.free_name(&reference);
             self.names.insert(name.clone());
             self.targets.insert(place, Target { schema, uses: 1, name, is_small });
+            self.places.insert(reference, place);
         }
         Ok(())
     }
@@ -220,7 +225,7 @@ impl Translation<'_> {
     }
 
     fn schema(&mut self, schema: &Value, depth: usize) -> Value {
-        let Value::Object(schema) = schema else {
+        let Some(schema) = schema.as_object().filter(|_| depth <= MAX_DEPTH) else {
             return schema.as_bool().map_or_else(|| json!({}), Value::Bool);
         };
         let mut translated = Map::new();
@@ -229,7 +234,8 @@ impl Translation<'_> {
         } else {
             self.keywords(schema, &mut translated, depth);
         }
-        if self.document.version == Version::V3_0 && schema.get("nullable") == Some(&Value::Bool(true)) {
+        if self.reader.document.version == Version::V3_0 && schema.get("nullable") == Some(&Value::Bool(true))
+        {
             accept_null(&mut translated);
         }
         Value::Object(translated)
@@ -242,7 +248,7 @@ impl Translation<'_> {
         depth: usize,
     ) -> Map<String, Value> {
         let mut beside = Map::new();
-        if self.document.version == Version::V3_1 {
+        if self.reader.document.version == Version::V3_1 {
             let others = schema.iter().filter(|(keyword, _)| *keyword != "$ref");
             self.keywords(
                 &others.map(|(keyword, value)| (keyword.clone(), value.clone())).collect(),

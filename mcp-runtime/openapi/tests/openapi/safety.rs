@@ -289,6 +289,65 @@ async fn long_references_and_lists_of_media_take_no_time_that_grows_with_their_s
 }
 
 #[tokio::test]
+async fn no_walk_over_a_description_goes_round_in_circles_or_deeper_than_the_stack() {
+    let of = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
+    let list = |items: Value| json!({ "type": "array", "items": items });
+    let nested = (0..60).fold(json!({}), |inner, _| json!({ "properties": { "a": inner } }));
+    let mut schemas = json!({
+        "Itself": list(of("Itself")),
+        "One": list(of("Two")), "Two": { "type": "array", "items": of("One"), "allOf": [of("One")] },
+        "All": { "allOf": [of("All"), { "type": "object", "properties": { "a": of("All") } }] },
+        "Any": { "anyOf": [of("Any"), { "type": "array", "prefixItems": [of("Any")] }], "not": of("Any") },
+        "Deep": nested,
+    });
+    // deeper than the references that are replaced
+    for level in 0..24 {
+        let next = if level == 23 { "Deep".to_owned() } else { format!("M{}", level + 1) };
+        schemas[format!("M{level}")] = json!({ "properties": { "a": of(&next) } });
+    }
+    // a chain that is longer than the stack is
+    let mut chain = json!({ "L8000": { "type": "string", "format": "binary" } });
+    for level in 0..8_000 {
+        chain[format!("L{level}")] = list(of(&format!("L{}", level + 1)));
+    }
+    for (name, schemas) in
+        ["Itself", "One", "All", "Any", "M0"].map(|name| (name, &schemas)).into_iter().chain([("L0", &chain)])
+    {
+        let schemas = json!({ "schemas": schemas });
+        for media in ["multipart/form-data", "application/json"] {
+            let content =
+                json!({ media: { "schema": { "type": "object", "properties": { "p": of(name) } } } });
+            let whole = json!({ media: { "schema": of(name) } });
+            for content in [content, whole] {
+                let operation = json!({
+                    "parameters": [{ "name": "q", "in": "query", "schema": of(name) }],
+                    "requestBody": { "required": true, "content": content },
+                    "responses": { "200": { "content": { "application/json": { "schema": of(name) } } } },
+                });
+                let description = with_components("3.1.0", "POST /", &operation, &schemas);
+                let api = OpenApi::parse(description).expect("a description").server("http://127.0.0.1:1");
+                let server = serve(api);
+                assert_eq!(server.list_tools().await.len(), 1, "{name} {media}");
+                server.call("call", json!({ "q": [[[]]], "p": [[["%%"]]] })).await.expect_failure("");
+            }
+        }
+    }
+    for cycle in [
+        json!({ "paths": { "/a": { "$ref": "#/paths/~1b" }, "/b": { "$ref": "#/paths/~1a" } } }),
+        json!({ "paths": { "/a": { "get": { "parameters": [{ "$ref": "#/paths/~1a/get/parameters/0" }] } } } }),
+        json!({ "paths": { "/a": { "get": { "responses": { "200": { "$ref": "#/paths/~1a/get/responses/200" } } } } } }),
+        json!({ "paths": { "/a": { "put": { "requestBody": { "$ref": "#/paths/~1a/put/requestBody" } } } } }),
+    ] {
+        let mut description = cycle.clone();
+        description["openapi"] = "3.1.0".into();
+        let built = OpenApi::parse(description.to_string())
+            .and_then(|api| mcp_runtime::server!().add(api.server("http://127.0.0.1:1")).build());
+        let error = built.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains("without an end"), "{cycle}: {error}");
+    }
+}
+
+#[tokio::test]
 async fn an_operation_has_no_more_arguments_than_a_model_could_give() {
     let members = |count: usize| -> serde_json::Map<String, Value> {
         (0..count).map(|number| (format!("p{number}"), json!({ "type": "string" }))).collect()

@@ -44,6 +44,7 @@ pub(crate) fn named() -> ToolDef {
                 "words": { "patternProperties": { "^[a-z][a-z0-9_]*$": true, "^x-": { "type": "string" } } },
                 "names": { "propertyNames": { "pattern": "^[a-z0-9-]+$" } },
                 "few": { "propertyNames": { "enum": ["a", "b", "c"] } },
+                "lists": { "additionalProperties": { "type": "array", "items": { "type": "integer" } } },
                 "twice": { "$ref": "#/$defs/Twice" },
                 "all": { "$ref": "#/$defs/All" }
             },
@@ -69,7 +70,48 @@ pub(crate) fn requests(bytes: usize) -> Vec<Request> {
     let with_slip = |arguments: String| format!(r#""slip":"1",{arguments}"#);
     let nested = |n: usize| format!("{}1{}", r#"{"a":"#.repeat(n), "}".repeat(n));
     let uuid = |n: usize| format!("67e55044-10b1-426f-9247-{n:012x}");
+    // half of the bytes are the key
+    let below = |key: &str, value: String| format!(r#""{}":{value}"#, key.repeat(bytes / 2 / key.len()));
+    let half = |item: &dyn Fn(usize) -> String| list(item, bytes / 2);
     vec![
+        index(
+            "one key many times below a long key",
+            below("a", format!("{{{}}}", half(&|_| r#""k":1"#.into()))),
+            ToolError,
+        ),
+        index(
+            "many repeated keys below a long key",
+            below("a", format!("{{{}}}", half(&|n| format!(r#""{0}":1,"{0}":1"#, n % 9000)))),
+            ToolError,
+        ),
+        index(
+            "repeated keys below a long key of escapes",
+            below(r"\u0061 ", format!("[{}]", half(&|_| r#"{"k":1,"k":1}"#.into()))),
+            ToolError,
+        ),
+        index(
+            "repeated keys below many lists",
+            format!(
+                r#""a":{}{{{}}}{}"#,
+                "[".repeat(bytes / 4),
+                half(&|_| r#""k":1"#.into()),
+                "]".repeat(bytes / 4)
+            ),
+            ToolError,
+        ),
+        named(
+            "wrong values below a long key",
+            format!(r#""lists":{{{}}}"#, below("a b", format!("[{}]", half(&|_| r#""x""#.into())))),
+            ToolError,
+        ),
+        named(
+            "wide integers below a long key and a slip",
+            with_slip(format!(
+                r#""lists":{{{}}}"#,
+                below("a", format!("[{}]", half(&|n| format!("{}", u128::from(u64::MAX) * 2 + n as u128))))
+            )),
+            Bounded,
+        ),
         index("a map by u64", map("ids", &|n| n.to_string()), Result),
         index("a map by u64 and a slip", with_slip(map("ids", &|n| n.to_string())), Bounded),
         index("a map by large u64", map("ids", &|n| (u64::MAX - n as u64).to_string()), Result),

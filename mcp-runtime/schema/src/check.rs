@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Number, Value};
 
 use super::alternatives::{not_null, tells_variant};
-use super::error::{Mismatch, PathStep, ValidationError, path_text, summarize, truncate};
+use super::error::{Mismatch, PathStep, ValidationError, path_text, quote, summarize, truncate};
 use super::node::{
     Applicator, ArrayRules, Choices, Contains, NodeId, NumberRules, SchemaNode, StringRules, TypeSet,
 };
@@ -558,7 +558,7 @@ impl StringRules {
             return None;
         }
         Some(move || {
-            let summary = summarize(&Value::from(text));
+            let summary = quote(text);
             match (length, pattern) {
                 (Some(length), _) => {
                     let Mismatch { expected, message } = length();

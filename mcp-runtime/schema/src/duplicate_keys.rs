@@ -91,8 +91,8 @@ pub fn duplicate_keys(json: &str) -> Vec<ValidationError> {
         {
             let path = steps.path();
             if errors.iter().all(|error| error.path != path) {
-                errors
-                    .push(ValidationError::new(path, Mismatch::new("one value", "is given more than once")));
+                let mismatch = Mismatch::new("one value", "is given more than once");
+                errors.push(ValidationError::new(path.to_owned(), mismatch));
             }
         }
     }

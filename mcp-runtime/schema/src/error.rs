@@ -58,27 +58,73 @@ pub(super) enum PathStep<'a> {
 
 /// The path that begins at the root of a value, as in `items[2].price`.
 pub(super) fn path_text(steps: &[PathStep<'_>]) -> String {
-    let mut path = String::new();
+    let mut path = PathText::default();
     for step in steps {
         match step {
-            PathStep::Key(key) => push_key(&mut path, key),
-            PathStep::Index(index) => path.push_str(&format!("[{index}]")),
+            PathStep::Key(key) => path.push_key(key),
+            PathStep::Index(index) => path.push_index(*index),
         }
     }
-    path
+    path.text
 }
 
-/// Appends the step to a member to a path.
-pub(super) fn push_key(path: &mut String, key: &str) {
-    let is_plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-    if key.is_empty() || !key.chars().all(is_plain) {
-        path.push_str(&format!("[{}]", summarize(&Value::from(key))));
-        return;
+/// The longest path in a report, in bytes. Its steps are those of the outermost values.
+const MAX_PATH_BYTES: usize = 1000;
+
+/// A path that is written step by step. A step costs as much as is shown of it, however long its key is, and a step that
+/// stays is not written again.
+#[derive(Debug, Default)]
+pub(super) struct PathText {
+    text: String,
+    /// Where each step begins.
+    starts: Vec<usize>,
+}
+
+impl PathText {
+    /// Appends the step to a member.
+    pub(super) fn push_key(&mut self, key: &str) {
+        let is_plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+        let shown = truncate(key);
+        if shown.is_empty() || !shown.chars().all(is_plain) {
+            self.push(&format!("[{}]", quote(key)));
+        } else if self.text.is_empty() {
+            self.push(shown);
+        } else {
+            self.push(&format!(".{shown}"));
+        }
     }
-    if !path.is_empty() {
-        path.push('.');
+
+    /// Appends the step to an item.
+    pub(super) fn push_index(&mut self, index: usize) {
+        self.push(&format!("[{index}]"));
     }
-    path.push_str(truncate(key));
+
+    /// Appends a step that is written already.
+    pub(super) fn push(&mut self, step: &str) {
+        self.starts.push(self.text.len());
+        // no step ends with it
+        if !self.text.ends_with('…') {
+            let fits = self.text.len() + step.len() <= MAX_PATH_BYTES;
+            self.text.push_str(if fits { step } else { "…" });
+        }
+    }
+
+    /// Keeps the first `count` steps.
+    pub(super) fn keep(&mut self, count: usize) {
+        if let Some(start) = self.starts.get(count) {
+            self.text.truncate(*start);
+            self.starts.truncate(count);
+        }
+    }
+
+    /// How many steps it has.
+    pub(super) fn count(&self) -> usize {
+        self.starts.len()
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.text
+    }
 }
 
 /// The path of a member of the root.
@@ -96,13 +142,20 @@ pub(super) fn summarize(value: &Value) -> String {
         },
         Value::Object(map) if map.is_empty() => "an empty object".to_owned(),
         Value::Object(_) => "an object".to_owned(),
-        Value::String(text) if text.len() > MAX_TEXT_BYTES => {
-            let mut truncated = Value::from(truncate(text)).to_string();
-            truncated.truncate(truncated.len() - 1);
-            truncated + "…\""
-        }
+        Value::String(text) => quote(text),
         _ => value.to_string(),
     }
+}
+
+/// A text for use in a message: as JSON, truncated to a readable length.
+pub(super) fn quote(text: &str) -> String {
+    let shown = truncate(text);
+    let mut quoted = Value::from(shown).to_string();
+    if shown.len() < text.len() {
+        quoted.truncate(quoted.len() - 1);
+        quoted.push_str("…\"");
+    }
+    quoted
 }
 
 /// The message of an error without its position, which refers to text that the client does not see.
@@ -137,6 +190,26 @@ mod tests {
         assert_eq!(item("price"), "items[2].price");
         assert_eq!(item("a b"), "items[2][\"a b\"]");
         assert_eq!(path_text(&[PathStep::Index(0)]), "[0]");
+    }
+
+    #[test]
+    fn paths_are_cut_while_they_are_written() {
+        let long = "k".repeat(1 << 20);
+        assert_eq!(member_path(&long), "k".repeat(MAX_TEXT_BYTES));
+        assert_eq!(
+            member_path(&format!("a b{long}")),
+            format!("[\"a b{}…\"]", "k".repeat(MAX_TEXT_BYTES - 3))
+        );
+        let deep = path_text(&[PathStep::Index(0); 100_000]);
+        assert!(deep.len() <= MAX_PATH_BYTES + '…'.len_utf8() && deep.starts_with("[0][0]"), "{deep}");
+        assert!(deep.ends_with("[0]…"), "{deep}");
+        let mut path = PathText::default();
+        for step in 0..1000 {
+            path.push_index(step);
+        }
+        path.keep(2);
+        path.push_key("a");
+        assert_eq!((path.as_str(), path.count()), ("[0][1].a", 3));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::error::{Mismatch, summarize};
+use super::error::{Mismatch, quote};
 
 /// A format of strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl StringFormat {
     /// The mismatch of a text that does not have this format.
     pub(super) fn mismatch(self, text: &str) -> Option<Mismatch> {
         let expected = (!self.matches(text)).then(|| self.describe())?;
-        Some(Mismatch::new(expected, format!("{} is not {expected}", summarize(&Value::from(text)))))
+        Some(Mismatch::new(expected, format!("{} is not {expected}", quote(text))))
     }
 
     /// Whether a text has this format.

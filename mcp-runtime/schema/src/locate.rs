@@ -70,8 +70,8 @@ fn find_value(json: &str, offset: usize, or_before: bool) -> FoundValue {
     // where the last value in each open array or object ended
     let mut open: Vec<Option<usize>> = Vec::new();
     for token in Tokens::new(json) {
-        let at = |steps: &Steps<'_>, end, last_member| FoundValue {
-            place: Place { path: steps.path(), ..Place::default() },
+        let at = |steps: &mut Steps<'_>, end, last_member| FoundValue {
+            place: Place { path: steps.path().to_owned(), ..Place::default() },
             end,
             last_member,
         };
@@ -80,7 +80,7 @@ fn find_value(json: &str, offset: usize, or_before: bool) -> FoundValue {
             Token::Open { at: start, .. } => {
                 // an array or an object of the wrong type is refused before it is read
                 if *start >= offset {
-                    return at(&steps, *start, None);
+                    return at(&mut steps, *start, None);
                 }
                 open.push(None);
             }
@@ -89,7 +89,7 @@ fn find_value(json: &str, offset: usize, or_before: bool) -> FoundValue {
                     *end = Some(range.end);
                 }
                 if reach(range.end) >= offset {
-                    let mut found = at(&steps, range.end, None);
+                    let mut found = at(&mut steps, range.end, None);
                     found.place.value = json.get(range.clone()).map(summarize_scalar);
                     found.place.start = range.start;
                     return found;
@@ -102,14 +102,14 @@ fn find_value(json: &str, offset: usize, or_before: bool) -> FoundValue {
                 }
                 steps.follow(&token);
                 if reach(*end) >= offset {
-                    return at(&steps, *end, last_member);
+                    return at(&mut steps, *end, last_member);
                 }
                 continue;
             }
             Token::Key { range, .. } => {
                 steps.follow(&token);
                 if range.end >= offset {
-                    return at(&steps, range.end, None);
+                    return at(&mut steps, range.end, None);
                 }
                 continue;
             }

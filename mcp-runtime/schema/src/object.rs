@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::check::{MAX_ERRORS, MAX_PATTERN_NAME, Validation, broken_count, long_name_mismatch};
-use super::error::{Mismatch, PathStep, ValidationError, path_text, summarize};
+use super::error::{Mismatch, PathStep, ValidationError, path_text, quote, truncate};
 use super::node::{Applicator, NodeId, ObjectRules};
 use super::suggest::nearest;
 
@@ -75,8 +75,8 @@ impl<'a> Validation<'a> {
                 return false;
             }
             if rules.property_names.is_some_and(|names| !self.allows_name(names, name)) {
-                is_valid = self
-                    .fail(|| Mismatch::new("another name", format!("`{name}` is not an allowed name here")));
+                let message = || format!("`{}` is not an allowed name here", truncate(name));
+                is_valid = self.fail(|| Mismatch::new("another name", message()));
             }
             let mut is_known = rules.property(name).is_some();
             if name.len() > MAX_PATTERN_NAME && !rules.pattern_properties.is_empty() {
@@ -126,7 +126,7 @@ impl<'a> Validation<'a> {
             && let [(pattern, _)] = rules.pattern_properties.as_slice()
         {
             return self.fail(|| {
-                let (key, pattern) = (summarize(&Value::from(name)), pattern.as_str());
+                let (key, pattern) = (quote(name), pattern.as_str());
                 let what = match pattern {
                     r"^-?\d+$" => "is not an integer".to_owned(),
                     r"^\d+$" => "is not an integer of 0 or more".to_owned(),

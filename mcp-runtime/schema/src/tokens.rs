@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use super::error::push_key;
+use super::error::PathText;
 
 /// How many commas and opening brackets a text has, those in its strings as well: at least as many as it has values, beside one.
 pub fn count_values(json: &str) -> usize {
@@ -161,6 +161,8 @@ pub(super) fn decode_key<'a>(json: &'a str, range: &Range<usize>, is_escaped: bo
 pub(super) struct Steps<'a> {
     json: &'a str,
     open: Vec<Step>,
+    /// The path as far as it was asked for.
+    path: PathText,
 }
 
 enum Step {
@@ -172,7 +174,7 @@ enum Step {
 
 impl<'a> Steps<'a> {
     pub(super) fn new(json: &'a str) -> Self {
-        Self { json, open: Vec::new() }
+        Self { json, open: Vec::new(), path: PathText::default() }
     }
 
     /// Follows the walk over the next token.
@@ -180,34 +182,38 @@ impl<'a> Steps<'a> {
         match token {
             Token::Open { is_object: true, .. } => self.open.push(Step::Object),
             Token::Open { is_object: false, .. } => self.open.push(Step::Index(0)),
-            Token::Close { .. } => drop(self.open.pop()),
+            Token::Close { .. } => {
+                self.open.pop();
+                self.path.keep(self.open.len());
+            }
             Token::Comma => {
                 if let Some(Step::Index(index)) = self.open.last_mut() {
                     *index += 1;
+                    self.path.keep(self.open.len() - 1);
                 }
             }
             Token::Key { range, is_escaped } => {
                 if let Some(last) = self.open.last_mut() {
                     *last = Step::Key(range.clone(), *is_escaped);
+                    self.path.keep(self.open.len() - 1);
                 }
             }
             Token::Scalar(_) => {}
         }
     }
 
-    /// The path from the root, as in `items[2].price`.
-    pub(super) fn path(&self) -> String {
-        let mut path = String::new();
-        for step in &self.open {
+    /// The path from the root, as in `items[2].price`. The steps that it shares with the path before are not made again.
+    pub(super) fn path(&mut self) -> &str {
+        for step in self.open.get(self.path.count()..).unwrap_or_default() {
             match step {
-                Step::Object => {}
+                Step::Object => self.path.push(""),
                 Step::Key(range, is_escaped) => {
-                    push_key(&mut path, &decode_key(self.json, range, *is_escaped));
+                    self.path.push_key(&decode_key(self.json, range, *is_escaped));
                 }
-                Step::Index(index) => path.push_str(&format!("[{index}]")),
+                Step::Index(index) => self.path.push_index(*index),
             }
         }
-        path
+        self.path.as_str()
     }
 }
 
@@ -263,6 +269,24 @@ mod tests {
         let text = format!("{{\"a\":\"{}\"}}", "[,{".repeat(5000));
         assert_eq!(count_values(&text), 15_002);
         assert!(!consists_of_more_values(&text, 1) && consists_of_more_values(&ones, 4999));
+    }
+
+    #[test]
+    fn a_step_is_written_again_only_where_it_changes() {
+        let json = r#"{"a":[1,{"b":2,"c d":[3]}],"e":4}"#;
+        let mut steps = Steps::new(json);
+        let mut paths = Vec::new();
+        for token in Tokens::new(json) {
+            steps.follow(&token);
+            if let Token::Scalar(_) = token {
+                paths.push(steps.path().to_owned());
+            }
+        }
+        assert_eq!(paths, ["a[0]", "a[1].b", "a[1][\"c d\"][0]", "e"]);
+        // in any order of questions
+        let mut steps = Steps::new(json);
+        Tokens::new(json).take(7).for_each(|token| steps.follow(&token));
+        assert_eq!(steps.path(), "a[1].b");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tokio::{sync::Semaphore, time::timeout};
 use url::Url;
 
 use crate::{
-    request::{Request, header_name, header_value},
+    request::{MAX_TARGET, Request, header_name, header_value},
     response::Response,
 };
 
@@ -63,6 +63,15 @@ pub(crate) struct Api {
 }
 
 impl Api {
+    /// The most bytes of the path and the query of a request.
+    pub(crate) fn max_target(&self) -> usize {
+        match &self.server {
+            Server::Http(_, base) => MAX_TARGET.saturating_sub(base.as_str().len()),
+            #[cfg(feature = "routes")]
+            Server::Routes(_) => MAX_TARGET,
+        }
+    }
+
     /// The response to a request.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ mod route;
 #[cfg(feature = "routes")]
 mod routes;
 mod schema;
+mod writer;
 mod yaml;
 
 pub use open_api::OpenApi;

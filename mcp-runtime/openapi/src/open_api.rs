@@ -22,7 +22,7 @@ use crate::{
     document::{Document, Operation, shown},
     operation::{Plan, is_json, plan, tool_name},
     reader::Reader,
-    request::{Parameter, Place},
+    request::{MAX_TARGET, Parameter, Place},
     route::Route,
 };
 
@@ -438,7 +438,8 @@ fn tool(plan: Plan, has_output_schema: bool, api: Arc<Api>) -> ToolDef {
         let (api, call, uri) = (api.clone(), call.clone(), uri.clone());
         async move {
             let none = Map::new();
-            let request = call.request(tool_call.arguments.as_object().unwrap_or(&none))?;
+            let arguments = tool_call.arguments.as_object().unwrap_or(&none);
+            let request = call.request(arguments, api.max_target(), tool_call.context.max_message())?;
             api.send(request, &tool_call.context).await?.into_result(has_schema, &uri)
         }
     })
@@ -466,7 +467,8 @@ fn resource(operation: &Operation, plan: Plan, scheme: &str, api: Arc<Api>) -> R
         parameters.map(|parameter| parameter.argument.clone()).collect::<Vec<_>>()
     };
     let (variables, query) = ([names(Place::Path), names(Place::Query)].concat(), names(Place::Query));
-    let path = call.path_with(|parameter| Ok(format!("{{{}}}", parameter.argument)));
+    let path = call
+        .path_with(MAX_TARGET, |parameter, path| path.push(format!("{{{}}}", parameter.argument).as_bytes()));
     let path = path.map_err(|error| error.to_string())?;
     let query = if query.is_empty() { String::new() } else { format!("{{?{}}}", query.join(",")) };
     let mut builder =
@@ -486,7 +488,8 @@ fn resource(operation: &Operation, plan: Plan, scheme: &str, api: Arc<Api>) -> R
                 let value: Option<String> = read.variable(name)?;
                 arguments.extend(value.map(|value| (name.clone(), value.into())));
             }
-            api.send(call.request(&arguments)?, &read.context).await?.into_contents()
+            let request = call.request(&arguments, api.max_target(), read.context.max_message())?;
+            api.send(request, &read.context).await?.into_contents()
         }
     }))
 }

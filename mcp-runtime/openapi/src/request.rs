@@ -1,7 +1,10 @@
 //! From arguments to a request. What arguments say is percent-encoded wherever it goes, and no argument changes which path,
-//! host or header is requested.
+//! host or header is requested. A request is limited while it is written.
 
-use std::hash::{BuildHasher as _, RandomState};
+use std::{
+    borrow::Cow,
+    hash::{BuildHasher as _, RandomState},
+};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -9,7 +12,11 @@ use mcp_runtime::ToolError;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::{Map, Value};
 
-use crate::{document::shown, operation::is_json};
+use crate::{
+    document::shown,
+    operation::is_json,
+    writer::{Encoded, Writer},
+};
 
 /// All but the unreserved characters of URIs.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -27,6 +34,11 @@ const NOT_RESERVED: &AsciiSet = &ENCODED
     .remove(b'*')
     .remove(b',')
     .remove(b';');
+
+/// The most bytes of the path and the query of a request: a [`Uri`](http::Uri) has no more.
+pub(crate) const MAX_TARGET: usize = (64 << 10) - 2;
+/// The most bytes of the headers that arguments become.
+const MAX_HEADERS: usize = 64 << 10;
 
 /// How the arguments of an operation become a request.
 #[derive(Debug)]
@@ -209,43 +221,46 @@ impl UrlPath {
         })
     }
 
-    /// The path with a text for each variable.
-    pub(crate) fn filled(
+    /// Writes the path; `variable` writes the text of one.
+    pub(crate) fn write(
         &self,
-        value: impl Fn(&str) -> Result<String, ToolError>,
-    ) -> Result<String, ToolError> {
-        let mut path = String::new();
+        path: &mut Writer,
+        variable: impl Fn(&str, &mut Writer) -> Result<(), ToolError>,
+    ) -> Result<(), ToolError> {
         for segment in &self.segments {
-            path.push('/');
+            path.push(b"/")?;
             let start = path.len();
             for part in segment {
                 match part {
-                    PathPart::Text(text) => path.push_str(text),
-                    PathPart::Variable(name) => path.push_str(&value(name)?),
+                    PathPart::Text(text) => path.push(text.as_bytes())?,
+                    PathPart::Variable(name) => variable(name, path)?,
                 }
             }
-            if matches!(path.get(start..), Some("." | "..")) {
+            if matches!(path.bytes().get(start..), Some(b"." | b"..")) {
                 return Err(ToolError::new("the arguments lead to another path"));
             }
         }
-        Ok(path)
+        Ok(())
     }
 }
 
 impl Call {
-    /// The path with a text for each of its parameters.
+    /// The path with a text for each of its parameters, which `write` writes.
     ///
     /// # Errors
-    /// A text is missing, or they lead to another path.
+    /// A text is missing, or they lead to another path, or it is too long.
     pub(crate) fn path_with(
         &self,
-        text: impl Fn(&Parameter) -> Result<String, ToolError>,
+        limit: usize,
+        write: impl Fn(&Parameter, &mut Writer) -> Result<(), ToolError>,
     ) -> Result<String, ToolError> {
-        self.path.filled(|variable| {
+        let mut path = Writer::new("URL", limit);
+        self.path.write(&mut path, |variable, path| {
             let is_it = |parameter: &&Parameter| parameter.place == Place::Path && parameter.name == variable;
             let parameter = self.parameters.iter().find(is_it);
-            text(parameter.ok_or_else(|| ToolError::new(format!("`{}` is missing", shown(variable))))?)
-        })
+            write(parameter.ok_or_else(|| ToolError::new(format!("`{}` is missing", shown(variable))))?, path)
+        })?;
+        path.into_text()
     }
 
     /// The parameter that a member of an exploded object would be: it may be one that this caller cannot set.
@@ -258,15 +273,22 @@ impl Call {
         names.filter(|name| *name != parameter.name).find(|name| members.contains_key(*name))
     }
 
-    /// The request with these arguments.
+    /// The request with these arguments: its path and query have at most `max_target` bytes, and its body `max_body`.
     ///
     /// # Errors
-    /// An argument cannot be sent where it belongs; the message names it.
-    pub(crate) fn request(&self, arguments: &Map<String, Value>) -> Result<Request, ToolError> {
-        let path = self.path_with(|parameter| {
-            path_text(parameter, arguments.get(&parameter.argument).unwrap_or(&Value::Null))
+    /// An argument cannot be sent where it belongs; the message names it. Or the request would be too large.
+    pub(crate) fn request(
+        &self,
+        arguments: &Map<String, Value>,
+        max_target: usize,
+        max_body: usize,
+    ) -> Result<Request, ToolError> {
+        let path = self.path_with(max_target, |parameter, path| {
+            parameter.write_step(arguments.get(&parameter.argument).unwrap_or(&Value::Null), path)
         })?;
-        let (mut query, mut cookies, mut headers) = (Vec::new(), Vec::new(), HeaderMap::new());
+        let mut query = Writer::new("URL", max_target.saturating_sub(path.len() + 1));
+        let mut cookies = Writer::new("headers", MAX_HEADERS);
+        let (mut headers, mut size) = (HeaderMap::new(), 0);
         for parameter in &self.parameters {
             let Parameter { argument, name, place, serialization } = parameter;
             let Some(value) = arguments.get(argument).filter(|value| !value.is_null()) else { continue };
@@ -275,34 +297,36 @@ impl Call {
             }
             match place {
                 Place::Path => {}
-                Place::Query => serialization.pairs(name, value, &mut query),
+                Place::Query => {
+                    Pairs { out: &mut query, between: "&" }.write(*serialization, name, value)?;
+                }
                 Place::Cookie => {
                     let as_cookie = Serialization { keeps_reserved: false, ..*serialization };
-                    as_cookie.pairs(name, value, &mut cookies);
+                    Pairs { out: &mut cookies, between: "; " }.write(as_cookie, name, value)?;
                 }
                 Place::Header => {
-                    let text = simple(value, serialization.explode, serialization.is_json, &str::to_owned);
-                    headers.insert(header_name(name)?, header_value(argument, &text)?);
+                    let mut text = Writer::new("headers", MAX_HEADERS.saturating_sub(size + name.len()));
+                    serialization.simple(value, ("", ","), None, &mut text)?;
+                    size += name.len() + text.len();
+                    headers.insert(header_name(name)?, header_value(argument, &text.into_text()?)?);
                 }
             }
         }
         if !cookies.is_empty() {
-            headers.insert(header::COOKIE, header_value("cookie", &cookies.join("; "))?);
+            cookies.reserve(size)?;
+            headers.insert(header::COOKIE, header_value("cookie", &cookies.into_text()?)?);
         }
         if let Ok(accept) = HeaderValue::try_from(&self.accept) {
             headers.insert(header::ACCEPT, accept);
         }
-        let body = match &self.body {
-            None => Vec::new(),
-            Some(body) => match body.encoded(arguments)? {
-                None => Vec::new(),
-                Some((content_type, bytes)) => {
-                    headers.insert(header::CONTENT_TYPE, header_value("content-type", &content_type)?);
-                    bytes
-                }
-            },
-        };
-        Ok(Request { method: self.method, path, query: query.join("&"), headers, body })
+        let mut body = Writer::new("body", max_body);
+        if let Some(described) = &self.body
+            && let Some(content_type) = described.write(arguments, &mut body)?
+        {
+            headers.insert(header::CONTENT_TYPE, header_value("content-type", &content_type)?);
+        }
+        let (query, body) = (query.into_text()?, body.into_bytes());
+        Ok(Request { method: self.method, path, query, headers, body })
     }
 }
 
@@ -316,130 +340,173 @@ pub(crate) fn header_value(argument: &str, text: &str) -> Result<HeaderValue, To
     HeaderValue::from_str(text).map_err(|_| refused())
 }
 
-fn encoded(text: &str) -> String {
-    utf8_percent_encode(text, ENCODED).to_string()
-}
-
-/// A value that is not a list or an object as text; others as JSON.
-fn scalar(value: &Value) -> String {
+/// The text of a value that is not a list or an object; JSON of others.
+fn text_of(value: &Value) -> Cow<'_, str> {
     match value {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        value => value.to_string(),
+        Value::String(text) => text.into(),
+        Value::Null => "".into(),
+        value => value.to_string().into(),
     }
 }
 
-/// `a,b` of a list, `k,v` or `k=v` of an object.
-fn simple(value: &Value, explode: bool, is_json: bool, encode: &dyn Fn(&str) -> String) -> String {
-    let joined = if explode { "=" } else { "," };
-    match value {
-        value if is_json => encode(&value.to_string()),
-        Value::Array(items) => items.iter().map(|item| encode(&scalar(item))).collect::<Vec<_>>().join(","),
-        Value::Object(members) => {
-            let members = members
+impl Parameter {
+    /// Writes the text of a variable of a path.
+    fn write_step(&self, value: &Value, path: &mut Writer) -> Result<(), ToolError> {
+        let Self { argument, name, serialization, .. } = self;
+        let refused = |why: &str| ToolError::new(format!("`{argument}` {why}"));
+        let texts: Vec<Cow<'_, str>> = match value {
+            Value::Array(items) => items.iter().map(text_of).collect(),
+            Value::Object(members) => {
+                members.iter().flat_map(|(key, value)| [key.into(), text_of(value)]).collect()
+            }
+            value => vec![text_of(value)],
+        };
+        if texts.is_empty() || texts.iter().any(|text| text.is_empty()) {
+            return Err(refused("is empty, and a path cannot have that"));
+        }
+        for text in &texts {
+            // as a server reads it that decodes twice, takes `\` for `/`, or leaves out what comes after `;`
+            let decoded = percent_decode_str(text).decode_utf8_lossy();
+            if [text, &decoded]
                 .iter()
-                .map(|(key, value)| format!("{}{joined}{}", encode(key), encode(&scalar(value))));
-            members.collect::<Vec<_>>().join(",")
+                .flat_map(|text| text.split(['/', '\\']))
+                .any(|step| matches!(step.split(';').next(), Some("." | "..")))
+            {
+                return Err(refused("leads to another path"));
+            }
+            if text.chars().any(char::is_control) {
+                return Err(refused("has control characters"));
+            }
         }
-        value => encode(&scalar(value)),
-    }
-}
-
-/// The text of a variable of a path, encoded.
-fn path_text(parameter: &Parameter, value: &Value) -> Result<String, ToolError> {
-    let Parameter { argument, name, serialization, .. } = parameter;
-    let Serialization { style, explode, is_json, .. } = *serialization;
-    let refused = |why: &str| ToolError::new(format!("`{argument}` {why}"));
-    let texts: Vec<String> = match value {
-        Value::Array(items) => items.iter().map(scalar).collect(),
-        Value::Object(members) => {
-            members.iter().flat_map(|(key, value)| [key.clone(), scalar(value)]).collect()
-        }
-        value => vec![scalar(value)],
-    };
-    if texts.is_empty() || texts.iter().any(String::is_empty) {
-        return Err(refused("is empty, and a path cannot have that"));
-    }
-    for text in &texts {
-        // as a server reads it that decodes twice, takes `\` for `/`, or leaves out what comes after `;`
-        let decoded = percent_decode_str(text).decode_utf8_lossy();
-        if [text, decoded.as_ref()]
-            .iter()
-            .flat_map(|text| text.split(['/', '\\']))
-            .any(|step| matches!(step.split(';').next(), Some("." | "..")))
-        {
-            return Err(refused("leads to another path"));
-        }
-        if text.chars().any(char::is_control) {
-            return Err(refused("has control characters"));
+        match serialization.style {
+            Style::Matrix => Pairs { out: path, between: ";" }.write(*serialization, name, value),
+            Style::Label if serialization.explode => {
+                serialization.simple(value, (".", "."), Some(ENCODED), path)
+            }
+            Style::Label => serialization.simple(value, (".", ","), Some(ENCODED), path),
+            _ => serialization.simple(value, ("", ","), Some(ENCODED), path),
         }
     }
-    let simple = simple(value, explode, is_json, &encoded);
-    Ok(match (style, value) {
-        (Style::Label, _) if explode => format!(".{}", simple.replace(',', ".")),
-        (Style::Label, _) => format!(".{simple}"),
-        (Style::Matrix, Value::Array(_)) if explode => {
-            simple.split(',').map(|item| format!(";{}={item}", encoded(name))).collect()
-        }
-        (Style::Matrix, Value::Object(_)) if explode => format!(";{}", simple.replace(',', ";")),
-        (Style::Matrix, _) => format!(";{}={simple}", encoded(name)),
-        _ => simple,
-    })
 }
 
 impl Serialization {
-    fn encoded(self, text: &str) -> String {
-        utf8_percent_encode(text, if self.keeps_reserved { NOT_RESERVED } else { ENCODED }).to_string()
+    /// Writes a value without its name: `a,b` of a list, `k,v` or `k=v` of an object. `before` comes first, `between` between
+    /// two items.
+    fn simple(
+        self,
+        value: &Value,
+        (before, between): (&str, &str),
+        encoded: Encoded,
+        out: &mut Writer,
+    ) -> Result<(), ToolError> {
+        out.push(before.as_bytes())?;
+        match self.is_json {
+            true => out.json(value, encoded),
+            false => joined(value, between, if self.explode { "=" } else { "," }, (encoded, encoded), out),
+        }
+    }
+}
+
+/// Writes the items of a list or the members of an object one after the other; `equals` is between the name of a member and
+/// its value. Names and values may be encoded differently.
+fn joined(
+    value: &Value,
+    between: &str,
+    equals: &str,
+    (of_names, of_values): (Encoded, Encoded),
+    out: &mut Writer,
+) -> Result<(), ToolError> {
+    let separator = |index: usize| if index == 0 { "" } else { between }.as_bytes();
+    match value {
+        Value::Array(items) => items.iter().enumerate().try_for_each(|(index, item)| {
+            out.push(separator(index))?;
+            out.value(item, of_values)
+        }),
+        Value::Object(members) => members.iter().enumerate().try_for_each(|(index, (name, value))| {
+            out.push(separator(index))?;
+            out.text(name, of_names)?;
+            out.push(equals.as_bytes())?;
+            out.value(value, of_values)
+        }),
+        value => out.value(value, of_values),
+    }
+}
+
+/// Writes `name=value` several times, as a query, a form, cookies and the style `matrix` have it.
+struct Pairs<'a> {
+    out: &'a mut Writer,
+    between: &'static str,
+}
+
+impl Pairs<'_> {
+    /// Writes the beginning of a pair.
+    fn begin(&mut self, name: &str) -> Result<(), ToolError> {
+        self.begin_encoded(&utf8_percent_encode(name, ENCODED).to_string())
     }
 
-    /// Adds `name=value` of a query, a form or cookies, encoded.
-    fn pairs(self, name: &str, value: &Value, pairs: &mut Vec<String>) {
-        let key = encoded(name);
-        let separator = match self.style {
-            Style::Space => "%20",
-            Style::Pipe => "%7C",
-            _ => ",",
-        };
+    fn begin_encoded(&mut self, name: &str) -> Result<(), ToolError> {
+        if !self.out.is_empty() {
+            self.out.push(self.between.as_bytes())?;
+        }
+        self.out.push(name.as_bytes())?;
+        self.out.push(b"=")
+    }
+
+    fn write(&mut self, serialization: Serialization, name: &str, value: &Value) -> Result<(), ToolError> {
+        let Serialization { style, explode, keeps_reserved, is_json } = serialization;
+        let encoded = Some(if keeps_reserved { NOT_RESERVED } else { ENCODED });
         match value {
-            value if self.is_json => pairs.push(format!("{key}={}", self.encoded(&value.to_string()))),
-            Value::Object(_) | Value::Array(_) if self.style == Style::Deep => self.deep(name, value, pairs),
-            Value::Array(items) if self.explode => {
-                pairs.extend(items.iter().map(|item| format!("{key}={}", self.encoded(&scalar(item)))));
+            value if is_json => {
+                self.begin(name)?;
+                self.out.json(value, encoded)
             }
-            Value::Object(members) if self.explode => {
-                let pair = |(key, value): (&String, &Value)| {
-                    format!("{}={}", encoded(key), self.encoded(&scalar(value)))
+            Value::Object(_) | Value::Array(_) if style == Style::Deep => {
+                self.write_deep(&mut utf8_percent_encode(name, ENCODED).to_string(), value, encoded)
+            }
+            Value::Array(items) if explode => items.iter().try_for_each(|item| {
+                self.begin(name)?;
+                self.out.value(item, encoded)
+            }),
+            Value::Object(members) if explode => {
+                members.iter().filter(|(_, value)| !value.is_null()).try_for_each(|(name, value)| {
+                    self.begin(name)?;
+                    self.out.value(value, encoded)
+                })
+            }
+            Value::Array(items) if items.is_empty() => Ok(()),
+            value => {
+                self.begin(name)?;
+                let between = match style {
+                    Style::Space => "%20",
+                    Style::Pipe => "%7C",
+                    _ => ",",
                 };
-                pairs.extend(members.iter().filter(|(_, value)| !value.is_null()).map(pair));
+                joined(value, between, between, (Some(ENCODED), encoded), self.out)
             }
-            Value::Array(items) if items.is_empty() => {}
-            Value::Array(items) => {
-                let items: Vec<_> = items.iter().map(|item| self.encoded(&scalar(item))).collect();
-                pairs.push(format!("{key}={}", items.join(separator)));
-            }
-            Value::Object(members) => {
-                let members =
-                    members.iter().flat_map(|(key, value)| [encoded(key), self.encoded(&scalar(value))]);
-                pairs.push(format!("{key}={}", members.collect::<Vec<_>>().join(separator)));
-            }
-            value => pairs.push(format!("{key}={}", self.encoded(&scalar(value)))),
         }
     }
 
-    /// `name[key]=value`, at any depth; items of lists by their number.
-    fn deep(self, name: &str, value: &Value, pairs: &mut Vec<String>) {
+    /// `name[key]=value`, at any depth; items of lists by their number. `name` is encoded, and as before at the end.
+    fn write_deep(&mut self, name: &mut String, value: &Value, encoded: Encoded) -> Result<(), ToolError> {
+        let length = name.len();
+        let mut inner = |step: &str, value: &Value| {
+            name.extend(["%5B"].into_iter().chain(utf8_percent_encode(step, ENCODED)).chain(["%5D"]));
+            let written = self.write_deep(name, value, encoded);
+            name.truncate(length);
+            written
+        };
         match value {
             Value::Object(members) => {
-                for (key, value) in members.iter().filter(|(_, value)| !value.is_null()) {
-                    self.deep(&format!("{name}[{key}]"), value, pairs);
-                }
+                let mut given = members.iter().filter(|(_, value)| !value.is_null());
+                given.try_for_each(|(key, value)| inner(key, value))
             }
             Value::Array(items) => {
-                for (index, value) in items.iter().enumerate() {
-                    self.deep(&format!("{name}[{index}]"), value, pairs);
-                }
+                items.iter().enumerate().try_for_each(|(index, item)| inner(&index.to_string(), item))
             }
-            value => pairs.push(format!("{}={}", encoded(name), self.encoded(&scalar(value)))),
+            value => {
+                self.begin_encoded(name)?;
+                self.out.value(value, encoded)
+            }
         }
     }
 }
@@ -448,11 +515,12 @@ impl Serialization {
 type Member<'a> = (&'a str, &'a Value, Option<&'a Field>);
 
 impl Body {
-    /// The content type and the bytes; `None` without a body.
-    fn encoded<'a>(
+    /// Writes the body; returns its content type, or `None` without a body.
+    fn write<'a>(
         &'a self,
         arguments: &'a Map<String, Value>,
-    ) -> Result<Option<(String, Vec<u8>)>, ToolError> {
+        out: &mut Writer,
+    ) -> Result<Option<String>, ToolError> {
         let (whole, members): (Option<&Value>, Vec<Member<'_>>) = match &self.arguments {
             BodyArguments::Whole(argument) => {
                 let Some(value) = arguments.get(argument) else { return Ok(None) };
@@ -470,107 +538,119 @@ impl Body {
                 (None, members)
             }
         };
-        let sent = members.iter().filter(|(_, value, _)| !value.is_null());
+        let mut sent = members.iter().filter(|(_, value, _)| !value.is_null());
         Ok(Some(match (&self.format, whole) {
-            (BodyFormat::Json(media), Some(value)) => (media.clone(), value.to_string().into_bytes()),
+            (BodyFormat::Json(media), Some(value)) => {
+                out.json(value, None)?;
+                media.clone()
+            }
             (BodyFormat::Json(media), None) => {
-                let object = members.iter().map(|(name, value, _)| ((*name).to_owned(), (*value).clone()));
-                (media.clone(), Value::Object(object.collect()).to_string().into_bytes())
+                for (index, (name, value, _)) in members.iter().enumerate() {
+                    out.push(if index == 0 { b"{" } else { b"," })?;
+                    out.json(name, None)?;
+                    out.push(b":")?;
+                    out.json(value, None)?;
+                }
+                out.push(if members.is_empty() { b"{}" } else { b"}" })?;
+                media.clone()
             }
             (BodyFormat::Form, _) => {
-                let mut pairs = Vec::new();
+                let mut pairs = Pairs { out, between: "&" };
                 for (name, value, field) in sent {
                     let serialization = field.map_or(FORM, |field| field.serialization);
                     // an object in the style of forms would lose its name
                     let is_json = value.is_object() && serialization.style == Style::Form;
-                    Serialization { is_json, ..serialization }.pairs(name, value, &mut pairs);
+                    pairs.write(Serialization { is_json, ..serialization }, name, value)?;
                 }
-                ("application/x-www-form-urlencoded".to_owned(), pairs.join("&").into_bytes())
+                "application/x-www-form-urlencoded".to_owned()
             }
             (BodyFormat::Multipart, _) => {
-                let mut parts = Vec::new();
-                for (name, value, field) in sent {
-                    match field {
-                        Some(field) => field.add_parts(value, &mut parts)?,
-                        None => parts.push(Part::of_value(name, value, None)),
-                    }
-                }
-                multipart(&parts)
+                let mut parts = Parts::new(out);
+                sent.try_for_each(|(name, value, field)| match field {
+                    Some(field) => parts.write_field(field, value),
+                    None => parts.write_value(name, value, None),
+                })?;
+                parts.end()?
             }
             (BodyFormat::Text(media), value) => {
-                (media.clone(), value.map(scalar).unwrap_or_default().into_bytes())
+                out.value(value.unwrap_or(&Value::Null), None)?;
+                media.clone()
             }
             (BodyFormat::Binary(media), value) => {
-                (media.clone(), bytes("body", value.unwrap_or(&Value::Null))?)
+                write_bytes("body", value.unwrap_or(&Value::Null), out)?;
+                media.clone()
             }
         }))
     }
 }
 
-fn bytes(argument: &str, value: &Value) -> Result<Vec<u8>, ToolError> {
-    let bytes = value.as_str().and_then(|text| STANDARD.decode(text.trim()).ok());
-    bytes.ok_or_else(|| ToolError::new(format!("`{argument}` is not base64")))
+/// Writes the bytes that an argument has in base64.
+fn write_bytes(argument: &str, value: &Value, out: &mut Writer) -> Result<(), ToolError> {
+    let invalid = || ToolError::new(format!("`{argument}` is not base64"));
+    let text = value.as_str().ok_or_else(invalid)?.trim();
+    out.reserve(text.len() / 4 * 3)?;
+    out.push(&STANDARD.decode(text).map_err(|_| invalid())?)
 }
 
-/// A part of a body of several.
-struct Part<'a> {
-    name: &'a str,
-    is_file: bool,
-    content_type: Option<String>,
-    content: Vec<u8>,
+/// Writes a body of several parts.
+struct Parts<'a> {
+    out: &'a mut Writer,
+    /// Random, so that no part contains it: searching the parts for it would take time that grows with their number.
+    boundary: String,
 }
 
-impl<'a> Part<'a> {
-    fn of_value(name: &'a str, value: &Value, content_type: Option<String>) -> Self {
-        let is_json = matches!(value, Value::Object(_) | Value::Array(_))
-            || content_type.as_deref().is_some_and(is_json);
-        let content = if is_json { value.to_string() } else { scalar(value) };
-        let content_type = content_type.or_else(|| is_json.then(|| "application/json".to_owned()));
-        Self { name, is_file: false, content_type, content: content.into_bytes() }
+impl<'a> Parts<'a> {
+    fn new(out: &'a mut Writer) -> Self {
+        let number = || RandomState::new().hash_one("boundary");
+        Self { out, boundary: format!("mcp-runtime-{:016x}{:016x}", number(), number()) }
     }
-}
 
-impl Field {
-    fn add_parts<'a>(&'a self, value: &Value, parts: &mut Vec<Part<'a>>) -> Result<(), ToolError> {
+    /// Writes what is before the content of a part.
+    fn begin(&mut self, name: &str, is_file: bool, content_type: Option<&str>) -> Result<(), ToolError> {
+        let Self { out, boundary } = self;
+        let name = name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
+        let file = if is_file { format!("; filename=\"{name}\"") } else { String::new() };
+        out.push(
+            format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"{file}\r\n").as_bytes(),
+        )?;
+        if let Some(media) = content_type.filter(|media| HeaderValue::from_str(media).is_ok()) {
+            out.push(format!("Content-Type: {media}\r\n").as_bytes())?;
+        }
+        out.push(b"\r\n")
+    }
+
+    fn write_value(
+        &mut self,
+        name: &str,
+        value: &Value,
+        content_type: Option<&str>,
+    ) -> Result<(), ToolError> {
+        let is_structured = matches!(value, Value::Object(_) | Value::Array(_));
+        let is_sent_as_json = is_structured || content_type.is_some_and(is_json);
+        self.begin(name, false, content_type.or(is_sent_as_json.then_some("application/json")))?;
+        if is_sent_as_json { self.out.json(value, None) } else { self.out.value(value, None) }?;
+        self.out.push(b"\r\n")
+    }
+
+    /// Writes a part, or one for each item of a list.
+    fn write_field(&mut self, field: &Field, value: &Value) -> Result<(), ToolError> {
         // a wildcard is not the type of anything
-        let content_type = self.content_type.clone().filter(|media| !media.contains('*'));
+        let content_type = field.content_type.as_deref().filter(|media| !media.contains('*'));
         match value {
-            Value::Array(items) => {
-                for item in items {
-                    self.add_parts(item, parts)?;
-                }
+            Value::Array(items) => items.iter().try_for_each(|item| self.write_field(field, item)),
+            value if field.is_file => {
+                self.begin(&field.name, true, content_type.or(Some("application/octet-stream")))?;
+                write_bytes(&field.argument, value, self.out)?;
+                self.out.push(b"\r\n")
             }
-            value if self.is_file => parts.push(Part {
-                name: &self.name,
-                is_file: true,
-                content_type: Some(content_type.unwrap_or_else(|| "application/octet-stream".to_owned())),
-                content: bytes(&self.argument, value)?,
-            }),
-            value => parts.push(Part::of_value(&self.name, value, content_type)),
+            value => self.write_value(&field.name, value, content_type),
         }
-        Ok(())
     }
-}
 
-/// A body of several parts, and its content type, which names a boundary that no one can know before.
-fn multipart(parts: &[Part<'_>]) -> (String, Vec<u8>) {
-    // random, so that no part contains it: searching the parts for it would take time that grows with their number
-    let number = || RandomState::new().hash_one(parts.len());
-    let boundary = format!("mcp-runtime-{:016x}{:016x}", number(), number());
-    let quoted = |name: &str| name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
-    let mut body = Vec::new();
-    for part in parts {
-        let name = quoted(part.name);
-        let file = if part.is_file { format!("; filename=\"{name}\"") } else { String::new() };
-        let head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"{file}\r\n");
-        body.extend_from_slice(head.as_bytes());
-        if let Some(media) = part.content_type.as_ref().filter(|media| HeaderValue::from_str(media).is_ok()) {
-            body.extend_from_slice(format!("Content-Type: {media}\r\n").as_bytes());
-        }
-        body.extend_from_slice(b"\r\n");
-        body.extend_from_slice(&part.content);
-        body.extend_from_slice(b"\r\n");
+    /// Ends the body; returns its content type.
+    fn end(self) -> Result<String, ToolError> {
+        let Self { out, boundary } = self;
+        out.push(format!("--{boundary}--\r\n").as_bytes())?;
+        Ok(format!("multipart/form-data; boundary={boundary}"))
     }
-    body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
-    (format!("multipart/form-data; boundary={boundary}"), body)
 }

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::core::{
     changes::{Filter, ListChanges},
+    config::MAX_LINE,
     connection::{
         ClientConnection, HttpHead, NOT_INITIALIZED, PendingResponse, RequestContext, SessionState,
     },
@@ -30,8 +31,6 @@ use crate::core::{
     server::Server,
 };
 
-/// Bytes of one line, which is one message.
-const MAX_LINE: usize = 4 << 20;
 /// Bytes of replies after which they are flushed even if more requests have been read already.
 const FLUSH_SIZE: usize = 64 << 10;
 /// How long calls may run after the input of a byte stream has ended, unless `shutdown_timeout` is set.

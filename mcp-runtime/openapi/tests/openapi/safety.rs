@@ -152,6 +152,51 @@ async fn a_member_of_an_object_does_not_become_another_parameter() {
 }
 
 #[tokio::test]
+async fn a_request_is_no_larger_than_its_limits_whatever_the_arguments_become() {
+    let recorder = Recorder::start().await;
+    let list = || json!(vec!["x".repeat(10); 7000]);
+    // each of the values has the whole name
+    let deep = || json!({ "k".repeat(1000): vec![1; 1000] });
+    let object = || (0..7000).map(|n| (format!("key{n}"), json!("value"))).collect::<Value>();
+    for (place, style, explode, value, part) in [
+        ("path", "simple", false, list(), "URL"),
+        ("path", "label", true, list(), "URL"),
+        ("path", "matrix", true, list(), "URL"),
+        ("path", "matrix", false, object(), "URL"),
+        ("query", "form", true, list(), "URL"),
+        ("query", "form", false, object(), "URL"),
+        ("query", "pipeDelimited", false, list(), "URL"),
+        ("query", "deepObject", true, deep(), "URL"),
+        ("header", "simple", false, list(), "headers"),
+        ("header", "simple", true, object(), "headers"),
+        ("cookie", "form", true, list(), "headers"),
+    ] {
+        let parameter = json!({ "name": "p", "in": place, "required": true, "style": style, "explode": explode, "schema": {} });
+        let path = if place == "path" { "GET /{p}" } else { "GET /" };
+        let server = recorder.serve(&one(path, &json!({ "parameters": [parameter] })));
+        let reply = server.call("call", json!({ "p": value })).await;
+        reply.expect_failure(&format!("the {part} of the request would have more than 6"));
+    }
+    let several = ["a", "b", "c"].map(|name| json!({ "name": name, "in": "header", "schema": {} }));
+    let server = recorder.serve(&one("GET /", &json!({ "parameters": several })));
+    let arguments = json!({ "a": "x".repeat(30_000), "b": "x".repeat(30_000), "c": "x".repeat(30_000) });
+    server.call("call", arguments).await.expect_failure("the headers of the request would have more than");
+
+    let schema = json!({ "type": "object", "properties": { "p": { "type": ["object", "array"] } } });
+    let deep_fields = json!({ "p": { "style": "deepObject", "explode": true } });
+    for (media, encoding, value) in [
+        ("application/x-www-form-urlencoded", deep_fields, json!({ "k".repeat(1000): vec![1; 6000] })),
+        ("multipart/form-data", json!({}), json!(vec![1; 60_000])),
+    ] {
+        let content = json!({ media: { "schema": schema, "encoding": encoding } });
+        let body = json!({ "requestBody": { "required": true, "content": content } });
+        let reply = recorder.serve(&one("POST /", &body)).call("call", json!({ "p": value })).await;
+        reply.expect_failure("the body of the request would have more than 4194304 bytes: send less");
+    }
+    assert_eq!(recorder.count(), 0);
+}
+
+#[tokio::test]
 async fn a_redirect_is_not_followed() {
     let other = Recorder::start().await;
     for (status, location) in [

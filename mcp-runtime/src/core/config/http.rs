@@ -174,6 +174,11 @@ impl Options {
         self.http.identifies_callers() || !self.http.request_types.is_empty()
     }
 
+    /// The largest message of a client over any transport, in bytes.
+    pub(crate) fn max_message(&self) -> usize {
+        self.http.max_body.max(super::MAX_LINE)
+    }
+
     /// How a server that identifies callers decides what they may do.
     pub(crate) fn access_rules(&self) -> AccessRules {
         let HttpOptions { authenticator, implies, .. } = &self.http;

@@ -32,6 +32,9 @@ use crate::core::{
 /// The longest time of any option, a year: its end can be computed on every platform.
 pub(crate) const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
+/// The largest message on a byte stream: bytes of one line.
+pub(crate) const MAX_LINE: usize = 4 << 20;
+
 /// Every option of one server.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Options {

@@ -10,6 +10,10 @@ impl Options {
         false
     }
 
+    pub(crate) fn max_message(&self) -> usize {
+        super::MAX_LINE
+    }
+
     pub(crate) fn access_rules(&self) -> AccessRules {
         AccessRules { visible: self.lists.visible.clone(), ..AccessRules::default() }
     }

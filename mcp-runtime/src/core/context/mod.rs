@@ -90,6 +90,8 @@ pub(crate) struct Settings {
     pub(crate) single_use: SingleUse,
     /// Values of the framework that functions can take, such as the server's handle.
     pub(crate) server_values: Extensions,
+    /// The largest message of a client, in bytes.
+    pub(crate) max_message: usize,
     /// Whether clients may get log messages.
     pub(crate) logging: bool,
     /// Whether the hint that log messages reach no client was logged.
@@ -102,6 +104,7 @@ impl Default for Settings {
             client_request_timeout: Duration::from_secs(5 * 60),
             single_use: SingleUse::new(&SealedStore::in_memory(), "calls", 10_000, SystemTime::now()),
             server_values: Extensions::default(),
+            max_message: crate::core::config::MAX_LINE,
             logging: false,
             logging_hint_logged: AtomicBool::new(false),
         }
@@ -243,6 +246,14 @@ impl Context {
     #[must_use]
     pub fn state<T: ?Sized + 'static>(&self) -> Option<&T> {
         self.find()
+    }
+
+    /// The largest message that the server accepts from a client, in bytes: 4 MiB, or more with a larger `max_body`
+    /// of HTTP. What a function makes of its arguments for others may have this
+    /// limit as well.
+    #[must_use]
+    pub fn max_message(&self) -> usize {
+        self.0.settings.max_message
     }
 
     /// The member `key` of the request's `_meta`.

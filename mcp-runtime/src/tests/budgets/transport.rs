@@ -15,7 +15,7 @@ pub(super) const TRANSPORT: Folder = Folder {
         budget("one body", Bytes(|o| o.http.max_body), "http.max_body", Request, "`413`", "transport/http/request_body.rs"),
         budget("pieces of one body with fewer than 64 bytes, beside one for each 64 bytes", FixedCount("MAX_SMALL_PIECES"), "", Request, "`400`", "transport/http/request_body.rs"),
         budget("bodies that are not complete, and requests of HTTP+SSE that wait", FixedBytes("MAX_UNFINISHED"), "", All, "`503`", HTTP),
-        budget("one line", FixedBytes("MAX_LINE"), "", Connection, "an error", "transport/stream_connection.rs"),
+        budget("one line", FixedBytes("MAX_LINE"), "", Connection, "an error", "core/config/mod.rs"),
         budget("calls that run on stdio or a byte stream", Count(|o| o.limits.max_in_flight), "limits.max_in_flight", Connection, "wait", "transport/scheduler.rs"),
         budget("requests that wait there", Count(|o| o.limits.max_queued), "limits.max_queued", Connection, "an error: busy", "transport/scheduler.rs"),
         budget("bytes of them", FixedBytes("MAX_QUEUED_BYTES"), "", Connection, "an error: busy", "transport/scheduler.rs"),

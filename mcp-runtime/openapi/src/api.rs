@@ -4,7 +4,7 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use http::{HeaderMap, Method, header};
 use mcp_runtime::{Context, ToolError};
-use mcp_runtime_fetch::{HttpClient, HttpRequest, LookUp, Network, Reach, tls_config};
+use mcp_runtime_fetch::{HttpClient, HttpRequest, LookUp, Network, Reach, tls_config, user_agent};
 use tokio::{sync::Semaphore, time::timeout};
 use url::Url;
 
@@ -83,6 +83,8 @@ impl Api {
 
     async fn exchange(&self, mut request: Request, context: &Context) -> Result<Response, ToolError> {
         let _permit = self.permits.acquire().await.map_err(ToolError::private)?;
+        let (name, version) = context.server();
+        request.headers.extend(user_agent(name, version).map(|agent| (header::USER_AGENT, agent)));
         #[cfg(feature = "routes")]
         if let Server::Routes(routes) = &self.server {
             routes.forward_headers(context, &mut request.headers)?;

@@ -27,11 +27,15 @@ use super::{
     response_body::ResponseBody,
 };
 
+/// The name of the runtime in `User-Agent`.
+const RUNTIME: &str = "mcp-runtime";
+
 /// Sends requests, on connections that it keeps.
 #[derive(Clone)]
 pub struct HttpClient {
     client: Client<Connector, WholeBody>,
     proxies: Proxies,
+    agent: Option<HeaderValue>,
 }
 
 impl HttpClient {
@@ -48,7 +52,14 @@ impl HttpClient {
         let mut builder = Client::builder(TokioExecutor::new());
         builder.pool_timer(TokioTimer::new()).pool_idle_timeout(time);
         builder.pool_max_idle_per_host(per_host);
-        Self { client: builder.build(Connector::new(network, proxies.clone(), limit)), proxies }
+        let client = builder.build(Connector::new(network, proxies.clone(), limit));
+        Self { client, proxies, agent: user_agent("", "") }
+    }
+
+    /// Names the program in requests that have no `User-Agent`: see [`user_agent`].
+    #[must_use]
+    pub fn named(self, name: &str, version: &str) -> Self {
+        Self { agent: user_agent(name, version), ..self }
     }
 
     /// Sends a request, and waits for the head of its response.
@@ -60,6 +71,13 @@ impl HttpClient {
         if let Some(credentials) = take_credentials(&mut url)? {
             headers.entry(header::AUTHORIZATION).or_insert(credentials);
         }
+        if let Some(agent) = &self.agent {
+            headers.entry(header::USER_AGENT).or_insert_with(|| agent.clone());
+        }
+        // servers refuse these methods without a length (RFC 9110, section 8.6), and hyper sends none of an empty body
+        if body.is_empty() && [Method::POST, Method::PUT, Method::PATCH].contains(&method) {
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
         url.set_fragment(None);
         let uri: Uri =
             url.as_str().parse().map_err(|_| ExchangeError::text("the URL cannot be requested"))?;
@@ -70,6 +88,23 @@ impl HttpClient {
         let (head, body) = response.into_parts();
         Ok(HttpResponse { body: ResponseBody::new(&head.headers, body), head })
     }
+}
+
+/// The header `User-Agent` of a program: `name/version mcp-runtime/version`. What cannot be in a token becomes `-`; without a
+/// name, only `mcp-runtime` is named.
+#[must_use]
+pub fn user_agent(name: &str, version: &str) -> Option<HeaderValue> {
+    let token = |text: &str| {
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+        text.chars().map(|c| if is_allowed(c) { c } else { '-' }).collect::<String>()
+    };
+    let product = |name: &str, version: &str| match (name, version) {
+        ("" | RUNTIME, _) => String::new(),
+        (name, "") => token(name) + " ",
+        (name, version) => format!("{}/{} ", token(name), token(version)),
+    };
+    let text = format!("{}{RUNTIME}/{}", product(name, version), env!("CARGO_PKG_VERSION"));
+    HeaderValue::try_from(text).ok()
 }
 
 /// Takes a name and a password out of a URL, as a header.
@@ -251,6 +286,20 @@ mod tests {
     use std::io;
 
     use super::*;
+
+    #[test]
+    fn the_name_of_a_program_is_a_token_in_its_requests() {
+        let runtime = concat!("mcp-runtime/", env!("CARGO_PKG_VERSION"));
+        for (name, version, product) in [
+            ("shop", "1.2.0", "shop/1.2.0 "),
+            ("Ada's Shop (é)\r\nHost: x", "1.0+b 7", "Ada's-Shop--------Host--x/1.0+b-7 "),
+            ("shop", "", "shop "),
+            ("", "1.0", ""),
+            (RUNTIME, "1.0", ""),
+        ] {
+            assert_eq!(user_agent(name, version).unwrap(), format!("{product}{runtime}"));
+        }
+    }
 
     #[test]
     fn a_failure_is_that_of_the_cause_that_tells() {

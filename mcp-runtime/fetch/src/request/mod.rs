@@ -11,5 +11,5 @@ mod response_body;
 
 pub use connector::{LookUp, LookUpFuture, Network};
 pub use document::{FetchError, Fetcher, MAX_DOCUMENT};
-pub use http_client::{ExchangeError, HttpClient, HttpRequest, HttpResponse};
+pub use http_client::{ExchangeError, HttpClient, HttpRequest, HttpResponse, user_agent};
 pub use reach::Reach;

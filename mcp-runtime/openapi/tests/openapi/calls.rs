@@ -1,6 +1,9 @@
 //! Where arguments go.
 
-use mcp_runtime::serde_json::{Value, json};
+use mcp_runtime::{
+    serde_json::{Value, json},
+    testing::TestServer,
+};
 use mcp_runtime_openapi::OpenApi;
 
 use crate::support::{Recorder, one, serve};
@@ -277,7 +280,7 @@ async fn headers_of_the_program_replace_those_of_arguments() {
         Ok(vec![("authorization", format!("Bearer {key}")), ("x-tenant", tenant)])
     });
     let builder = mcp_runtime::server!().state(Key("secret")).add(api);
-    let server = mcp_runtime::testing::TestServer::new(builder).expect("a server");
+    let server = TestServer::new(builder).expect("a server");
     let server = server.caller(mcp_runtime::Principal::new("issuer", "ada"));
     server.call("call", json!({ "X-Tenant": "bob" })).await.expect_ok();
     let arrived = recorder.last();
@@ -297,4 +300,24 @@ async fn a_key_for_repeated_requests_is_sent_only_where_the_operation_has_one() 
     let without = recorder.serve(&one("POST /", &json!({})));
     without.call("call", json!({ "Idempotency-Key": "k1" })).await.expect_ok();
     assert_eq!(recorder.last().header("idempotency-key"), None);
+}
+
+#[tokio::test]
+async fn a_request_names_the_server_and_has_a_length_where_apis_want_one() {
+    let recorder = Recorder::start().await;
+    for (method, length) in
+        [("POST", Some("0")), ("PUT", Some("0")), ("PATCH", Some("0")), ("GET", None), ("DELETE", None)]
+    {
+        let api = OpenApi::parse(one(&format!("{method} /"), &json!({}))).expect("a description");
+        let builder = mcp_runtime::server!().info(|info| info.name("The shop").version("1.2"));
+        let server = TestServer::new(builder.add(api.server(&recorder.url))).expect("a server");
+        server.call("call", json!({})).await.expect_ok();
+        let arrived = recorder.last();
+        let agent = concat!("The-shop/1.2 mcp-runtime/", env!("CARGO_PKG_VERSION"));
+        assert_eq!((arrived.header("user-agent"), arrived.header("content-length")), (Some(agent), length));
+    }
+    let api = OpenApi::parse(one("GET /", &json!({}))).expect("a description").server(&recorder.url);
+    let server = serve(api.headers(|_| async { Ok(vec![("user-agent", "mine".to_owned())]) }));
+    server.call("call", json!({})).await.expect_ok();
+    assert_eq!(recorder.last().header("user-agent"), Some("mine"));
 }

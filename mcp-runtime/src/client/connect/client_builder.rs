@@ -115,7 +115,8 @@ impl ClientBuilder {
         }
     }
 
-    /// Sets the name and version that the server sees; those of this crate by default.
+    /// Sets the name and version that the server sees, also as the header `User-Agent`, `name/version mcp-runtime/version`,
+    /// which [`header`](Self::header) replaces; those of this crate by default.
     pub fn info(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
         self.options.name = name.into();
         self.options.version = version.into();

@@ -162,7 +162,7 @@ impl HttpLink {
             None => None,
         };
         let network = network(options.reach.unwrap_or(Reach::Any), tls);
-        let http = HttpClient::new(network, CONNECT_TIMEOUT);
+        let http = HttpClient::new(network, CONNECT_TIMEOUT).named(&options.name, &options.version);
         Ok(Arc::new(Self {
             http,
             url: parsed,

@@ -90,6 +90,8 @@ pub(crate) struct Settings {
     pub(crate) single_use: SingleUse,
     /// Values of the framework that functions can take, such as the server's handle.
     pub(crate) server_values: Extensions,
+    /// The server's name and version.
+    pub(crate) server: (String, String),
     /// The largest message of a client, in bytes.
     pub(crate) max_message: usize,
     /// Whether clients may get log messages.
@@ -104,6 +106,7 @@ impl Default for Settings {
             client_request_timeout: Duration::from_secs(5 * 60),
             single_use: SingleUse::new(&SealedStore::in_memory(), "calls", 10_000, SystemTime::now()),
             server_values: Extensions::default(),
+            server: Default::default(),
             max_message: crate::core::config::MAX_LINE,
             logging: false,
             logging_hint_logged: AtomicBool::new(false),
@@ -246,6 +249,22 @@ impl Context {
     #[must_use]
     pub fn state<T: ?Sized + 'static>(&self) -> Option<&T> {
         self.find()
+    }
+
+    /// The server's name and version, such as for the `User-Agent` of requests that a function sends.
+    ///
+    /// ```
+    /// use mcp_runtime::Context;
+    ///
+    /// fn agent(ctx: &Context) -> String {
+    ///     let (name, version) = ctx.server();
+    ///     format!("{name}/{version}")
+    /// }
+    /// ```
+    #[must_use]
+    pub fn server(&self) -> (&str, &str) {
+        let (name, version) = &self.0.settings.server;
+        (name, version)
     }
 
     /// The largest message that the server accepts from a client, in bytes: 4 MiB, or more with a larger `max_body`

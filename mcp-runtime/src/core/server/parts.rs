@@ -102,6 +102,7 @@ impl Parts {
         let mut settings = Settings {
             client_request_timeout: limits.client_request_timeout,
             single_use: SingleUse::new(&self.store, "calls", limits.max_consumed_calls, SystemTime::now()),
+            server: (self.identity.name().to_owned(), self.identity.version().to_owned()),
             max_message: self.options.max_message(),
             logging: self.options.telemetry.client_logging,
             ..Settings::default()

@@ -2,7 +2,7 @@
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use http::{HeaderMap, Method, header};
+use http::{HeaderMap, HeaderName, Method, header};
 use mcp_runtime::{Context, ToolError};
 use mcp_runtime_fetch::{HttpClient, HttpRequest, LookUp, Network, Reach, tls_config, user_agent};
 use tokio::{sync::Semaphore, time::timeout};
@@ -49,6 +49,15 @@ impl Server {
         let network = Network { reach: Reach::Any, look_up, tls: tls_config(&[])?, uses_proxies: false };
         let client = HttpClient::new(network, CONNECT_TIMEOUT);
         Ok(Self::Http(Box::new(client), base))
+    }
+
+    /// The headers that are those of the client's request.
+    pub(crate) fn forwarded(&self) -> &[HeaderName] {
+        match self {
+            Self::Http(..) => &[],
+            #[cfg(feature = "routes")]
+            Self::Routes(routes) => routes.forwarded(),
+        }
     }
 }
 

@@ -247,7 +247,7 @@ impl OpenApi {
         let mut reader = Reader::new(&self.document, MAX_READ);
         let (mut items, mut size) = (Vec::new(), 0);
         for (operation, name) in chosen {
-            let planned = plan(&mut reader, operation, name).and_then(|plan| {
+            let planned = plan(&mut reader, operation, name, api.server.forwarded()).and_then(|plan| {
                 size += plan.size();
                 Ok(if self.is_resource(operation) {
                     resource(operation, plan, &self.scheme, api.clone())?.into_addition()
@@ -370,7 +370,7 @@ impl OpenApi {
         });
         let mut reader = Reader::new(&self.document, MAX_READ);
         let planned =
-            tools.iter().filter_map(|(operation, name)| plan(&mut reader, operation, name.clone()).ok());
+            tools.iter().filter_map(|(operation, name)| plan(&mut reader, operation, name.clone(), &[]).ok());
         Err(format!(
             "the description has {} operations, which a model reads with about {} tokens\n{}\n\
              choose some with `.include(Route::tag(\"..\"))` or another route, or write `.allow_all()`",

@@ -159,18 +159,23 @@ fn shortened(name: &str) -> String {
     format!("{}_{:06x}", beginning.trim_end_matches('_'), hash & 0xff_ffff)
 }
 
-/// Reads an operation.
+/// Reads an operation. The `forwarded` headers are those of the client, and no arguments.
 ///
 /// # Errors
 /// It cannot be called as it is described.
-pub(crate) fn plan(reader: &mut Reader<'_>, operation: &Operation, name: String) -> Result<Plan, String> {
+pub(crate) fn plan(
+    reader: &mut Reader<'_>,
+    operation: &Operation,
+    name: String,
+    forwarded: &[HeaderName],
+) -> Result<Plan, String> {
     let details: Details<'_> = reader.read(&operation.place)?;
     let path = UrlPath::parse(&operation.path)?;
     let described = parameters(reader, operation, &details.parameters)?;
     let mut arguments = Vec::new();
     let mut parameters = Vec::new();
     for parameter in described {
-        if let Some(sent) = sent_parameter(&parameter, &path)? {
+        if let Some(sent) = sent_parameter(&parameter, &path, forwarded)? {
             arguments.push(argument_of(parameter, sent.place));
             parameters.push(sent);
         }
@@ -182,7 +187,7 @@ pub(crate) fn plan(reader: &mut Reader<'_>, operation: &Operation, name: String)
                 place: "path".to_owned(),
                 ..Default::default()
             };
-            parameters.extend(sent_parameter(&undescribed, &path)?);
+            parameters.extend(sent_parameter(&undescribed, &path, forwarded)?);
             arguments.push(argument_of(undescribed, Place::Path));
         }
     }
@@ -244,10 +249,11 @@ fn parameters<'d>(
 /// Headers that are part of the connection or the content, say who calls, or make a server believe that the request was
 /// another one: none of them is an argument.
 fn is_reserved(header: &str) -> bool {
-    const NAMES: [&str; 23] = [
+    const NAMES: [&str; 26] = [
         "accept",
         "accept-encoding",
         "authorization",
+        "client-ip",
         "connection",
         "content-encoding",
         "content-length",
@@ -264,27 +270,62 @@ fn is_reserved(header: &str) -> bool {
         "trailer",
         "transfer-encoding",
         "upgrade",
+        "user-agent",
         "via",
         "x-http-method",
         "x-http-method-override",
         "x-method-override",
+        "x-originating-ip",
     ];
-    const BEGINNINGS: [&str; 5] = ["proxy-", "sec-", "x-forwarded", "x-original-", "x-rewrite-"];
+    // of proxies that authenticate, and of what tells a server where a request came from
+    const BEGINNINGS: [&str; 18] = [
+        "cf-access-",
+        "proxy-",
+        "remote-",
+        "sec-",
+        "ssl-client-",
+        "tailscale-user-",
+        "x-amzn-oidc-",
+        "x-auth-request-",
+        "x-authenticated-",
+        "x-envoy-",
+        "x-forwarded",
+        "x-goog-iap",
+        "x-ms-client-principal",
+        "x-original-",
+        "x-remote-",
+        "x-rewrite-",
+        "x-ssl-client-",
+        "x-webauth-",
+    ];
     const ENDINGS: [&str; 3] = ["-client-ip", "-connecting-ip", "-real-ip"];
-    let name = header.to_ascii_lowercase();
+    let name = comparable_header(header);
     NAMES.contains(&name.as_str())
         || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
         || ENDINGS.iter().any(|end| name.ends_with(end))
 }
 
+/// A name as those servers read it that take `_` for `-`.
+fn comparable_header(name: &str) -> String {
+    name.to_ascii_lowercase().replace('_', "-")
+}
+
 /// How a parameter is sent; `None` for one that is not an argument.
-fn sent_parameter(described: &DescribedParameter, path: &UrlPath) -> Result<Option<Parameter>, String> {
+fn sent_parameter(
+    described: &DescribedParameter,
+    path: &UrlPath,
+    forwarded: &[HeaderName],
+) -> Result<Option<Parameter>, String> {
+    let is_forwarded = |name: &str| {
+        let name = comparable_header(name);
+        forwarded.iter().any(|header| comparable_header(header.as_str()) == name)
+    };
     let DescribedParameter { name, style, explode, .. } = described;
     let place = match described.place.as_str() {
         "path" if !path.variables().any(|variable| variable == name) => return Ok(None),
         "path" => Place::Path,
         "query" => Place::Query,
-        "header" if is_reserved(name) => return Ok(None),
+        "header" if is_reserved(name) || is_forwarded(name) => return Ok(None),
         "header" if HeaderName::try_from(name.as_str()).is_err() => {
             return Err(format!("`{}` is not the name of a header", shown(name)));
         }
@@ -536,7 +577,10 @@ fn input_schema(
         }
         properties.insert(name.clone(), argument.schema);
     }
-    let schema = json!({ "type": "object", "properties": properties, "required": required });
+    // a name that is none of them would be left out, and a filter that is misspelled with it
+    let schema = json!({
+        "type": "object", "properties": properties, "required": required, "additionalProperties": false,
+    });
     let mut schema = translate(reader, Direction::Request, &schema)?;
     if let Some(schema) = schema.as_object_mut() {
         // clients expect it

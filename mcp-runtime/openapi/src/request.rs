@@ -3,13 +3,14 @@
 
 use std::{
     borrow::Cow,
+    collections::HashSet,
     hash::{BuildHasher as _, RandomState},
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use mcp_runtime::ToolError;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_decode_str, utf8_percent_encode};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -180,6 +181,14 @@ enum PathPart {
     Variable(String),
 }
 
+/// Whether a text has a segment that leads to another path, as it is or as a server reads it that decodes once more, takes
+/// `\` for `/`, or leaves out what comes after `;`, `?` or `#`.
+fn leads_out(text: &str) -> bool {
+    let decoded = percent_decode_str(text).decode_utf8_lossy();
+    let mut segments = [text, &decoded].into_iter().flat_map(|text| text.split(['/', '\\']));
+    segments.any(|segment| matches!(segment.split([';', '?', '#']).next(), Some("." | "..")))
+}
+
 impl UrlPath {
     /// # Errors
     /// It is not the path of a URL.
@@ -187,7 +196,7 @@ impl UrlPath {
         let invalid = |why: &str| format!("the path `{}` {why}", shown(path));
         let path_text = path.strip_prefix('/').ok_or_else(|| invalid("does not begin with `/`"))?;
         let segments = path_text.split('/').map(|segment| {
-            if matches!(percent_decode_str(segment).decode_utf8_lossy().as_ref(), "." | "..") {
+            if leads_out(&percent_decode_str(segment).decode_utf8_lossy()) {
                 return Err(invalid("leads out of the API"));
             }
             let mut parts = Vec::new();
@@ -236,7 +245,8 @@ impl UrlPath {
                     PathPart::Variable(name) => variable(name, path)?,
                 }
             }
-            if matches!(path.bytes().get(start..), Some(b"." | b"..")) {
+            let segment = path.bytes().get(start..).unwrap_or_default();
+            if leads_out(&percent_decode(segment).decode_utf8_lossy()) {
                 return Err(ToolError::new("the arguments lead to another path"));
             }
         }
@@ -263,14 +273,10 @@ impl Call {
         path.into_text()
     }
 
-    /// The parameter that a member of an exploded object would be: it may be one that this caller cannot set.
-    fn named_by_member(&self, parameter: &Parameter, value: &Value) -> Option<&str> {
-        let Serialization { style, explode, is_json, .. } = parameter.serialization;
-        let is_split = explode && !is_json && matches!(style, Style::Form | Style::Space | Style::Pipe);
-        let members = value.as_object().filter(|_| is_split)?;
-        let names =
-            self.parameters.iter().filter(|other| other.place == parameter.place).map(|other| &*other.name);
-        names.filter(|name| *name != parameter.name).find(|name| members.contains_key(*name))
+    /// The names of the parameters in a place.
+    fn names(&self, place: Place) -> Names<'_> {
+        let parameters = self.parameters.iter().filter(|parameter| parameter.place == place);
+        Names::new(parameters.map(|parameter| parameter.name.as_str()).collect())
     }
 
     /// The request with these arguments: its path and query have at most `max_target` bytes, and its body `max_body`.
@@ -284,31 +290,35 @@ impl Call {
         max_body: usize,
     ) -> Result<Request, ToolError> {
         let path = self.path_with(max_target, |parameter, path| {
-            parameter.write_step(arguments.get(&parameter.argument).unwrap_or(&Value::Null), path)
+            let value = arguments.get(&parameter.argument).unwrap_or(&Value::Null);
+            parameter.write_step(value, path, || self.names(Place::Path))
         })?;
         let mut query = Writer::new("URL", max_target.saturating_sub(path.len() + 1));
         let mut cookies = Writer::new("headers", MAX_HEADERS);
+        let mut of_query = Pairs { out: &mut query, between: "&", names: self.names(Place::Query) };
+        let mut of_cookies = Pairs { out: &mut cookies, between: "; ", names: self.names(Place::Cookie) };
         let (mut headers, mut size) = (HeaderMap::new(), 0);
         for parameter in &self.parameters {
             let Parameter { argument, name, place, serialization } = parameter;
             let Some(value) = arguments.get(argument).filter(|value| !value.is_null()) else { continue };
-            if let Some(other) = self.named_by_member(parameter, value) {
-                return Err(ToolError::new(format!("`{argument}.{other}` is a parameter of its own")));
-            }
             match place {
                 Place::Path => {}
-                Place::Query => {
-                    Pairs { out: &mut query, between: "&" }.write(*serialization, name, value)?;
-                }
+                Place::Query => of_query.write(*serialization, argument, name, value)?,
                 Place::Cookie => {
                     let as_cookie = Serialization { keeps_reserved: false, ..*serialization };
-                    Pairs { out: &mut cookies, between: "; " }.write(as_cookie, name, value)?;
+                    of_cookies.write(as_cookie, argument, name, value)?;
                 }
                 Place::Header => {
                     let mut text = Writer::new("headers", MAX_HEADERS.saturating_sub(size + name.len()));
                     serialization.simple(value, ("", ","), None, &mut text)?;
                     size += name.len() + text.len();
-                    headers.insert(header_name(name)?, header_value(argument, &text.into_text()?)?);
+                    let value = header_value(argument, &text.into_text()?)?;
+                    // the description may have one header by two names
+                    if headers.insert(header_name(name)?, value).is_some() {
+                        return Err(ToolError::new(format!(
+                            "`{argument}` is the header of another argument"
+                        )));
+                    }
                 }
             }
         }
@@ -351,7 +361,12 @@ fn text_of(value: &Value) -> Cow<'_, str> {
 
 impl Parameter {
     /// Writes the text of a variable of a path.
-    fn write_step(&self, value: &Value, path: &mut Writer) -> Result<(), ToolError> {
+    fn write_step<'n>(
+        &self,
+        value: &Value,
+        path: &mut Writer,
+        names: impl FnOnce() -> Names<'n>,
+    ) -> Result<(), ToolError> {
         let Self { argument, name, serialization, .. } = self;
         let refused = |why: &str| ToolError::new(format!("`{argument}` {why}"));
         let texts: Vec<Cow<'_, str>> = match value {
@@ -365,13 +380,7 @@ impl Parameter {
             return Err(refused("is empty, and a path cannot have that"));
         }
         for text in &texts {
-            // as a server reads it that decodes twice, takes `\` for `/`, or leaves out what comes after `;`
-            let decoded = percent_decode_str(text).decode_utf8_lossy();
-            if [text, &decoded]
-                .iter()
-                .flat_map(|text| text.split(['/', '\\']))
-                .any(|step| matches!(step.split(';').next(), Some("." | "..")))
-            {
+            if leads_out(text) {
                 return Err(refused("leads to another path"));
             }
             if text.chars().any(char::is_control) {
@@ -379,7 +388,10 @@ impl Parameter {
             }
         }
         match serialization.style {
-            Style::Matrix => Pairs { out: path, between: ";" }.write(*serialization, name, value),
+            Style::Matrix => {
+                let mut pairs = Pairs { out: path, between: ";", names: names() };
+                pairs.write(*serialization, argument, name, value)
+            }
             Style::Label if serialization.explode => {
                 serialization.simple(value, (".", "."), Some(ENCODED), path)
             }
@@ -436,6 +448,7 @@ fn joined(
 struct Pairs<'a> {
     out: &'a mut Writer,
     between: &'static str,
+    names: Names<'a>,
 }
 
 impl Pairs<'_> {
@@ -452,7 +465,17 @@ impl Pairs<'_> {
         self.out.push(b"=")
     }
 
-    fn write(&mut self, serialization: Serialization, name: &str, value: &Value) -> Result<(), ToolError> {
+    /// Writes the value of an argument under the name of its parameter.
+    ///
+    /// # Errors
+    /// It is too large, or a member of it is named as another parameter.
+    fn write(
+        &mut self,
+        serialization: Serialization,
+        argument: &str,
+        name: &str,
+        value: &Value,
+    ) -> Result<(), ToolError> {
         let Serialization { style, explode, keeps_reserved, is_json } = serialization;
         let encoded = Some(if keeps_reserved { NOT_RESERVED } else { ENCODED });
         match value {
@@ -461,17 +484,23 @@ impl Pairs<'_> {
                 self.out.json(value, encoded)
             }
             Value::Object(_) | Value::Array(_) if style == Style::Deep => {
-                self.write_deep(&mut utf8_percent_encode(name, ENCODED).to_string(), value, encoded)
+                let mut inner = utf8_percent_encode(name, ENCODED).to_string();
+                self.write_deep(name, &mut inner, value, encoded)?;
+                self.names.keep();
+                Ok(())
             }
             Value::Array(items) if explode => items.iter().try_for_each(|item| {
                 self.begin(name)?;
                 self.out.value(item, encoded)
             }),
             Value::Object(members) if explode => {
-                members.iter().filter(|(_, value)| !value.is_null()).try_for_each(|(name, value)| {
-                    self.begin(name)?;
-                    self.out.value(value, encoded)
-                })
+                for (member, value) in members.iter().filter(|(_, value)| !value.is_null()) {
+                    self.begin(member)?;
+                    self.names.choose(name, member, || format!("{argument}.{member}"))?;
+                    self.out.value(value, encoded)?;
+                }
+                self.names.keep();
+                Ok(())
             }
             Value::Array(items) if items.is_empty() => Ok(()),
             value => {
@@ -487,11 +516,17 @@ impl Pairs<'_> {
     }
 
     /// `name[key]=value`, at any depth; items of lists by their number. `name` is encoded, and as before at the end.
-    fn write_deep(&mut self, name: &mut String, value: &Value, encoded: Encoded) -> Result<(), ToolError> {
+    fn write_deep(
+        &mut self,
+        own: &str,
+        name: &mut String,
+        value: &Value,
+        encoded: Encoded,
+    ) -> Result<(), ToolError> {
         let length = name.len();
         let mut inner = |step: &str, value: &Value| {
             name.extend(["%5B"].into_iter().chain(utf8_percent_encode(step, ENCODED)).chain(["%5D"]));
-            let written = self.write_deep(name, value, encoded);
+            let written = self.write_deep(own, name, value, encoded);
             name.truncate(length);
             written
         };
@@ -505,10 +540,63 @@ impl Pairs<'_> {
             }
             value => {
                 self.begin_encoded(name)?;
+                let name = percent_decode_str(name).decode_utf8_lossy();
+                self.names.choose(own, &name, || name.to_string())?;
                 self.out.value(value, encoded)
             }
         }
     }
+}
+
+/// The names that are written in one place of a request. Parameters are the description's, and may be values that the program
+/// has fixed; a model that chooses the names of members must not choose one of these.
+struct Names<'a> {
+    parameters: Vec<&'a str>,
+    /// All that were written, as [`comparable`] makes them; made when a member is the first.
+    known: Option<HashSet<String>>,
+    /// Those of the argument that is being written.
+    chosen: Vec<String>,
+}
+
+impl<'a> Names<'a> {
+    fn new(parameters: Vec<&'a str>) -> Self {
+        Self { parameters, known: None, chosen: Vec::new() }
+    }
+
+    /// Takes the name of a member of the parameter `own`, or of something inside of it.
+    ///
+    /// # Errors
+    /// Another parameter, or a member of one, has it.
+    fn choose(&mut self, own: &str, name: &str, shown: impl FnOnce() -> String) -> Result<(), ToolError> {
+        let parameters = &self.parameters;
+        let known =
+            self.known.get_or_insert_with(|| parameters.iter().map(|name| comparable(name)).collect());
+        let (own, name) = (comparable(own), comparable(name));
+        let root = name.split('[').next().unwrap_or_default();
+        if (name != own && known.contains(&name)) || (root != own && known.contains(root)) {
+            return Err(ToolError::new(format!(
+                "`{}` is a parameter of its own",
+                crate::document::shown(&shown())
+            )));
+        }
+        self.chosen.push(name);
+        Ok(())
+    }
+
+    /// Keeps the names of the members of an argument that is written.
+    fn keep(&mut self) {
+        self.known.get_or_insert_default().extend(self.chosen.drain(..));
+    }
+}
+
+/// A name without what servers ignore: case, the kind of separator between words, and the ends of keys in brackets.
+fn comparable(name: &str) -> String {
+    let plain = |c| match c {
+        '-' | '.' | ' ' => '_',
+        c => c,
+    };
+    let letters = name.trim().chars().filter(|c| *c != ']').map(plain);
+    letters.flat_map(char::to_lowercase).flat_map(char::to_uppercase).collect()
 }
 
 /// A member of a body by its name, with what is described of it.
@@ -555,12 +643,18 @@ impl Body {
                 media.clone()
             }
             (BodyFormat::Form, _) => {
-                let mut pairs = Pairs { out, between: "&" };
+                let fields = match &self.arguments {
+                    BodyArguments::Whole(_) => [].as_slice(),
+                    BodyArguments::Fields { fields, .. } => fields,
+                };
+                let names = Names::new(fields.iter().map(|field| field.name.as_str()).collect());
+                let mut pairs = Pairs { out, between: "&", names };
                 for (name, value, field) in sent {
                     let serialization = field.map_or(FORM, |field| field.serialization);
                     // an object in the style of forms would lose its name
                     let is_json = value.is_object() && serialization.style == Style::Form;
-                    pairs.write(Serialization { is_json, ..serialization }, name, value)?;
+                    let argument = field.map_or(*name, |field| &field.argument);
+                    pairs.write(Serialization { is_json, ..serialization }, argument, name, value)?;
                 }
                 "application/x-www-form-urlencoded".to_owned()
             }

@@ -38,7 +38,11 @@ impl Routes {
         Ok(())
     }
 
-    /// Sets the headers of the client's request, which replace those from arguments.
+    pub(crate) fn forwarded(&self) -> &[HeaderName] {
+        &self.forwarded
+    }
+
+    /// Sets the headers of the client's request, which are no arguments.
     pub(crate) fn forward_headers(
         &self,
         context: &Context,

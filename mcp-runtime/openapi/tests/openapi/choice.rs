@@ -78,7 +78,7 @@ async fn tools_have_the_texts_and_the_hints_of_their_operations() {
         of("order"),
         json!({
             "name": "order", "title": "Order", "description": "One order.",
-            "inputSchema": { "type": "object", "properties": { "id": { "type": "string" } }, "required": ["id"] },
+            "inputSchema": { "type": "object", "properties": { "id": { "type": "string" } }, "required": ["id"], "additionalProperties": false },
             "annotations": { "readOnlyHint": true },
         })
     );

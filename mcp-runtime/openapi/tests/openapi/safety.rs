@@ -37,6 +37,11 @@ async fn no_argument_leads_to_another_path() {
         json!("%2E."),
         json!("..;a=b"),
         json!("a/..%3b/admin"),
+        json!("..?x"),
+        json!("..#x"),
+        json!("%2e%2e%3fx"),
+        json!("a/.%2E%23/admin"),
+        json!(".?x/admin"),
         json!("a\u{0}b"),
         json!("a\r\nb"),
         json!([]),
@@ -71,9 +76,12 @@ async fn parts_of_a_segment_do_not_become_one_that_leads_out() {
         |name: &str| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } });
     let server = recorder.serve(&one("GET /x/.{a}", &json!({ "parameters": [of("a")] })));
     server.call("call", json!({ "a": "." })).await.expect_failure("leads to another path");
+    server.call("call", json!({ "a": ".?x" })).await.expect_failure("leads to another path");
     let two = json!({ "parameters": [of("a"), of("b")] });
     let server = recorder.serve(&one("GET /x/{a}{b}", &two));
     server.call("call", json!({ "a": ".", "b": "." })).await.expect_failure("leads to another path");
+    let server = recorder.serve(&one("GET /x/.{a}{b}", &two));
+    server.call("call", json!({ "a": "%2e", "b": "?y" })).await.expect_failure("to another path");
     assert_eq!(recorder.count(), 0);
 }
 
@@ -100,6 +108,19 @@ async fn no_argument_injects_a_header_or_is_one_of_the_connection() {
         "Proxy-Authorization",
         "Content-Type",
         "Forwarded",
+        "X_Forwarded_For",
+        "Remote-User",
+        "X-Remote-User",
+        "x_remote_group",
+        "X-WebAuth-User",
+        "X-Authenticated-User",
+        "Client-IP",
+        "Client_Ip",
+        "X-Originating-IP",
+        "Ssl-Client-S-Dn",
+        "X-Envoy-Original-Path",
+        "X-Goog-Iap-Jwt-Assertion",
+        "User-Agent",
     ];
     let mut parameters: Vec<_> = names.map(header).into();
     parameters.push(json!({ "name": "c", "in": "cookie", "schema": { "type": "string" } }));
@@ -116,9 +137,10 @@ async fn no_argument_injects_a_header_or_is_one_of_the_connection() {
             .expect_failure("characters that a header cannot have");
     }
     assert_eq!(recorder.count(), 0);
-    let arguments =
-        json!({ "X-Note": "n", "Host": "evil.example", "Authorization": "x", "c": "a; admin=1\r\nX: y" });
-    server.call("call", arguments).await.expect_ok();
+    let reserved = json!({ "X-Note": "n", "Host": "evil.example" });
+    server.call("call", reserved).await.expect_failure("Host");
+    assert_eq!(recorder.count(), 0);
+    server.call("call", json!({ "X-Note": "n", "c": "a; admin=1\r\nX: y" })).await.expect_ok();
     let arrived = recorder.last();
     assert_eq!(arrived.header("host"), Some(recorder.url.trim_start_matches("http://")));
     assert_eq!(arrived.header("authorization"), None);
@@ -149,6 +171,125 @@ async fn a_member_of_an_object_does_not_become_another_parameter() {
         );
     }
     assert_eq!(recorder.count(), 2);
+}
+
+#[tokio::test]
+async fn a_name_that_a_model_chooses_is_not_that_of_another_parameter_however_servers_read_it() {
+    let recorder = Recorder::start().await;
+    let object = |name: &str, style: &str| json!({ "name": name, "in": "query", "style": style, "explode": true, "schema": { "type": "object" } });
+    let fixed = |name: &str| json!({ "name": name, "in": "query", "schema": {} });
+    for (parameters, fix, arguments, refused) in [
+        (
+            json!([object("filter", "deepObject"), fixed("filter[tenant]")]),
+            ("filter_tenant", json!("own")),
+            json!({ "filter": { "tenant": "other" } }),
+            "`filter[tenant]` is a parameter of its own",
+        ),
+        (
+            json!([object("filter", "deepObject"), fixed("filter[tenant_id]")]),
+            ("filter_tenant_id", json!("own")),
+            json!({ "filter": { "Tenant-Id": "other" } }),
+            "`filter[Tenant-Id]`",
+        ),
+        (
+            json!([object("filter", "deepObject"), fixed("filter[a][tenant]")]),
+            ("filter_a__tenant", json!("own")),
+            json!({ "filter": { "a][tenant": "other" } }),
+            "`filter[a][tenant]`",
+        ),
+        (
+            json!([object("filter", "form"), fixed("tenant-id")]),
+            ("tenant-id", json!("own")),
+            json!({ "filter": { "TENANT_ID": "other" } }),
+            "`filter.TENANT_ID`",
+        ),
+        (
+            json!([object("filter", "form"), fixed("tenant")]),
+            ("tenant", json!("own")),
+            json!({ "filter": { "tenant[]": "other" } }),
+            "`filter.tenant[]`",
+        ),
+        (
+            json!([object("a", "deepObject"), object("filter", "form")]),
+            ("a", json!({ "tenant": "own" })),
+            json!({ "filter": { "a[tenant]": "other" } }),
+            "`filter.a[tenant]`",
+        ),
+        (
+            json!([object("filter", "form"), object("own", "form")]),
+            ("own", json!({ "tenant": "own" })),
+            json!({ "filter": { "Tenant": "other" } }),
+            "`own.tenant`",
+        ),
+    ] {
+        let api = OpenApi::parse(one("GET /", &json!({ "parameters": parameters }))).expect("a description");
+        let (name, value) = fix.clone();
+        let builder = mcp_runtime::server!().add(api.server(&recorder.url));
+        let builder = builder.transform(move |item| item.fix(name, value.clone()));
+        let server = TestServer::new(builder).expect("a server");
+        server.call("call", arguments).await.expect_failure(refused);
+        server.call("call", json!({ "filter": { "k": { "x-y": 1, "x_y": 2 } } })).await.expect_ok();
+    }
+    assert_eq!(recorder.count(), 7);
+    // in the path and in a form
+    let own = json!([
+        { "name": "filter", "in": "path", "required": true, "style": "matrix", "explode": true, "schema": {} },
+        { "name": "tenant", "in": "path", "required": true, "style": "matrix", "schema": {} },
+    ]);
+    let server = recorder.serve(&one("GET /x{filter}{tenant}", &json!({ "parameters": own })));
+    let arguments = json!({ "filter": { "Tenant": "other" }, "tenant": "own" });
+    server.call("call", arguments).await.expect_failure("`filter.Tenant` is a parameter of its own");
+    let schema =
+        json!({ "type": "object", "properties": { "filter": { "type": "object" }, "filter[tenant]": {} } });
+    let encoding = json!({ "filter": { "style": "deepObject", "explode": true } });
+    let content = json!({ "application/x-www-form-urlencoded": { "schema": schema, "encoding": encoding } });
+    let body = json!({ "requestBody": { "required": true, "content": content } });
+    let arguments = json!({ "filter": { "tenant": "other" }, "filter_tenant": "own" });
+    let reply = recorder.serve(&one("POST /", &body)).call("call", arguments).await;
+    reply.expect_failure("`filter[tenant]` is a parameter of its own");
+    // one header by two names
+    let headers = ["X-Tenant", "x-tenant"].map(|name| json!({ "name": name, "in": "header", "schema": {} }));
+    let server = recorder.serve(&one("GET /", &json!({ "parameters": headers })));
+    let arguments = json!({ "X-Tenant": "own", "x-tenant": "other" });
+    server.call("call", arguments).await.expect_failure("is the header of another argument");
+    assert_eq!(recorder.count(), 7);
+}
+
+#[cfg(feature = "routes")]
+#[tokio::test]
+async fn a_header_that_is_forwarded_is_never_an_argument() {
+    let recorder = Recorder::start().await;
+    let header = |name: &str| json!({ "name": name, "in": "header", "schema": { "type": "string" } });
+    let parameters = json!({ "parameters": [header("X-Tenant"), header("x_tenant"), header("X-Note")] });
+    let description: Value = serde_json::from_str(&one("GET /", &parameters)).expect("JSON");
+    let api = OpenApi::routes(recorder.routes.clone(), &description).expect("a description");
+    let server = serve(api.forward_headers(["x-tenant"]));
+    let arguments = server.list_tools().await[0]["inputSchema"]["properties"].clone();
+    assert_eq!(arguments, json!({ "X-Note": { "type": "string" } }));
+    // the client has not sent it
+    server.call("call", json!({ "X-Tenant": "other" })).await.expect_failure("X-Tenant");
+    server.call("call", json!({ "X-Note": "n" })).await.expect_ok();
+    assert_eq!((recorder.count(), recorder.last().header("x-tenant")), (1, None));
+}
+
+#[tokio::test]
+async fn a_name_that_is_neither_a_parameter_nor_a_member_of_the_body_is_refused() {
+    let recorder = Recorder::start().await;
+    let filter =
+        json!({ "parameters": [{ "name": "olderThan", "in": "query", "schema": { "type": "string" } }] });
+    let server = recorder.serve(&one("DELETE /orders", &filter));
+    assert_eq!(server.list_tools().await[0]["inputSchema"]["additionalProperties"], false);
+    // without its filter, it would delete all orders
+    server.call("call", json!({ "older_than": "2020-01-01" })).await.expect_failure("older_than");
+    server.call("call", json!({ "olderThan": "2020-01-01" })).await.expect_ok();
+    let object = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+    let closed = json!({ "type": "object", "properties": { "name": {} }, "additionalProperties": false });
+    for schema in [object, closed, json!(true)] {
+        let body = json!({ "requestBody": { "content": { "application/json": { "schema": schema } } } });
+        let server = recorder.serve(&one("PATCH /", &body));
+        server.call("call", json!({ "nmae": "x" })).await.expect_failure("nmae");
+    }
+    assert_eq!(recorder.count(), 1);
 }
 
 #[tokio::test]
@@ -237,9 +378,22 @@ async fn the_servers_of_a_description_are_not_used() {
 
 #[tokio::test]
 async fn paths_of_a_description_that_lead_elsewhere_are_refused() {
-    for path in
-        ["/../x", "/a/%2e%2e/x", "/a?b=c", "/a#b", "/a\\..\\b", "/a b", "/a\r\nHost: x", "/{a", "/\u{1b}[2J"]
-    {
+    for path in [
+        "/../x",
+        "/a/%2e%2e/x",
+        "/a/..;x/b",
+        "/a/..%3bx/b",
+        "/a/%2e%2e%3fx/b",
+        "/a/b%2f..%23x",
+        "/a/%252e%252e/x",
+        "/a?b=c",
+        "/a#b",
+        "/a\\..\\b",
+        "/a b",
+        "/a\r\nHost: x",
+        "/{a",
+        "/\u{1b}[2J",
+    ] {
         let api = OpenApi::parse(one(&format!("GET {path}"), &json!({}))).expect("a description");
         let error =
             mcp_runtime::server!().add(api.server("http://127.0.0.1:1")).build().expect_err(path).to_string();

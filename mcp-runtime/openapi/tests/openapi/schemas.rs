@@ -211,8 +211,7 @@ async fn what_a_description_forgets_does_no_harm() {
     let recorder = Recorder::start().await;
     let yaml = "openapi: 3.0.0\nservers:\npaths:\n  /a/{id}:\n    parameters:\n    get:\n      tags:\n      parameters:\n      responses:\n";
     let server = recorder.serve(yaml);
-    let schema =
-        json!({ "type": "object", "properties": { "id": { "type": "string" } }, "required": ["id"] });
+    let schema = json!({ "type": "object", "properties": { "id": { "type": "string" } }, "required": ["id"], "additionalProperties": false });
     assert_eq!(server.list_tools().await[0]["inputSchema"], schema);
     server.call("get_a_id", json!({ "id": "x" })).await.expect_ok();
     assert_eq!(recorder.last().target, "/a/x");

@@ -10,14 +10,14 @@ use std::{
 };
 
 use axum::{body::Body, http::Response};
-use mcp_runtime::client::{Client, Error, IdentityProvider, OAuth, TokenStore};
-use mcp_tests::support::discovered;
+use mcp_runtime::client::{ChangeEvent, Client, Error, IdentityProvider, OAuth, TokenStore};
+use mcp_tests::support::{SUBSCRIPTION, discovered, notification, response};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::{
-    site::{Log, Seen, json_response, respond, serve},
-    within,
+    site::{Log, Seen, event_stream, json_response, respond, serve, serve_async},
+    until, within,
 };
 
 fn is_authorized(seen: &Seen) -> bool {
@@ -178,6 +178,100 @@ async fn scopes_that_are_missing_again_after_a_login_lead_to_no_other_login() {
     let error = client.call("t", json!({})).await.unwrap_err();
     assert!(matches!(&error, Error::Forbidden { scopes, .. } if scopes == &["write"]), "{error:?}");
     assert_eq!(visits.load(Ordering::SeqCst), 2, "one to connect, one for more scopes");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_need_one_login_log_the_user_in_once() {
+    const CALLS: usize = 8;
+    let lacks = [("www-authenticate", "Bearer error=\"insufficient_scope\", scope=\"write\"")];
+    let ended = [("www-authenticate", "Bearer")];
+    // a scope that is missing, and a token that has ended; the new token is accepted, or refused as well
+    for (status, challenge, is_accepted) in
+        [(403, lacks, true), (403, lacks, false), (401, ended, true), (401, ended, false)]
+    {
+        let (logins, calls) = (Arc::new(AtomicUsize::new(0)), Arc::new(tokio::sync::Barrier::new(CALLS)));
+        let counted = logins.clone();
+        let (url, _) = serve_async(move |seen| {
+            let (seen, logins, calls) = (seen.clone(), counted.clone(), calls.clone());
+            Box::pin(async move {
+                let first = seen.header("authorization") == Some("Bearer token1");
+                let has_token = seen.header("authorization").is_some();
+                match seen.path.as_str() {
+                    "/token" => {
+                        let token = format!("token{}", logins.fetch_add(1, Ordering::SeqCst) + 1);
+                        json_response(200, &[], &json!({ "access_token": token, "token_type": "Bearer" }))
+                    }
+                    "/mcp" if seen.message["method"] == "tools/call" => {
+                        if first {
+                            // all of them are refused with the first token
+                            calls.wait().await;
+                        }
+                        if first || !is_accepted {
+                            return json_response(status, &challenge, &json!({}));
+                        }
+                        seen.reply(&json!({ "content": [] }))
+                    }
+                    "/mcp" if has_token => seen.reply(&discovered(json!({ "tools": {} }))),
+                    _ => honest(&seen),
+                }
+            })
+        })
+        .await;
+        let (oauth, visits) = user(agree);
+        let client = connect(oauth, &url).await.unwrap();
+        let calls: Vec<_> =
+            (0..CALLS).map(|_| tokio::spawn(client.call("t", json!({})).into_future())).collect();
+        for call in calls {
+            let called = within(call).await.unwrap();
+            assert_eq!(called.is_ok(), is_accepted, "{status}: {called:?}");
+        }
+        let visits = visits.load(Ordering::SeqCst);
+        assert_eq!(visits, 2, "{status} {is_accepted}: one to connect, one for all of the calls");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_of_changes_that_ends_with_its_token_is_opened_again_with_a_renewed_one() {
+    let (builder, seen) = super::keeping_changes();
+    let streams = Arc::new(AtomicUsize::new(0));
+    let site = Site::start(move |seen| {
+        let token = seen.header("authorization").unwrap_or_default();
+        let meta = json!({ SUBSCRIPTION: seen.message["id"] });
+        let acknowledged = notification(
+            "notifications/subscriptions/acknowledged",
+            json!({ "_meta": meta, "notifications": { "toolsListChanged": true } }),
+        );
+        let is_listening = seen.message["method"] == "subscriptions/listen";
+        let is_first = is_listening && streams.fetch_add(1, Ordering::SeqCst) == 0;
+        Some(match (seen.path.as_str(), token) {
+            ("/token", _) => {
+                let token = if seen.body.contains("grant_type=refresh_token") { "new" } else { "old" };
+                let reply = json!({ "access_token": token, "token_type": "Bearer", "refresh_token": "r" });
+                json_response(200, &[], &reply)
+            }
+            ("/mcp", "Bearer old") if is_first => {
+                let end = response(&seen.message, json!({}));
+                event_stream(format!("data: {acknowledged}\n\ndata: {end}\n\n"))
+            }
+            ("/mcp", "Bearer new") if is_listening => {
+                let changed = notification("notifications/tools/list_changed", json!({ "_meta": meta }));
+                event_stream(format!("data: {acknowledged}\n\ndata: {changed}\n\n"))
+            }
+            ("/mcp", "Bearer old") if seen.message["method"] == "server/discover" => {
+                seen.reply(&discovered(json!({ "tools": { "listChanged": true } })))
+            }
+            _ => return None,
+        })
+    })
+    .await;
+    let (oauth, visits) = user(agree);
+    let _client = within(builder.oauth(oauth).connect(&*site.url)).await.unwrap();
+    until(|| seen.lock().unwrap().len() >= 2).await;
+    // the change comes with the acknowledgement
+    for event in [ChangeEvent::Restored, ChangeEvent::Tools] {
+        assert!(seen.lock().unwrap()[..2].contains(&event), "{seen:?}");
+    }
+    assert_eq!(visits.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -431,14 +431,16 @@ async fn changes_reach_those_who_subscribed_and_make_lists_stale() {
 }
 
 #[tokio::test]
-async fn the_orderly_end_of_subscriptions_is_told_apart_from_a_loss() {
+async fn a_stream_of_changes_that_the_server_ends_is_opened_again_and_not_lost() {
     let (server, handle) = watched();
     let (builder, seen) = keeping_changes();
     let connected = connect(&server, Transport::Stdio, builder).await.unwrap();
     let _subscription = within(connected.client.subscribe("note://one", |_| {})).await.unwrap();
     handle.end_subscriptions();
-    until(|| seen.lock().unwrap().contains(&ChangeEvent::Ended)).await;
-    assert!(!seen.lock().unwrap().contains(&ChangeEvent::Lost));
+    until(|| !seen.lock().unwrap().is_empty()).await;
+    handle.tools_changed();
+    until(|| seen.lock().unwrap().len() > 1).await;
+    assert_eq!(*seen.lock().unwrap(), [ChangeEvent::Restored, ChangeEvent::Tools]);
 }
 
 #[tokio::test]

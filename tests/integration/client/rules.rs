@@ -1,15 +1,20 @@
 //! Rules of the protocol for clients, with servers that do not keep theirs: what is ignored, refused, or never sent.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use mcp_runtime::{
     Revision,
     client::{ChangeEvent, Client, ClientBuilder, CompletionOf, ElicitAnswer, Error, SampleAnswer},
 };
-use mcp_tests::support::{Peer, SUBSCRIPTION, cancelled, discovered, initialized, notification, request};
+use mcp_tests::support::{
+    Peer, SUBSCRIPTION, cancelled, discovered, initialized, notification, refusal, request,
+};
 use serde_json::{Value, json};
 
 use super::{keeping_changes, until, within};
@@ -98,7 +103,7 @@ async fn a_server_that_ends_fails_its_calls_whatever_they_wait_for() {
 }
 
 #[tokio::test]
-async fn a_subscription_that_the_server_cancels_has_ended() {
+async fn a_stream_of_changes_that_the_server_cancels_is_opened_again_and_has_ended_once_it_is_refused() {
     let (builder, seen) = keeping_changes();
     let capabilities = json!({ "tools": { "listChanged": true } });
     let (client, mut peer) = connected(Revision::V2026_07_28, capabilities.clone(), builder).await;
@@ -106,19 +111,52 @@ async fn a_subscription_that_the_server_cancels_has_ended() {
     assert_eq!(listen["method"], "subscriptions/listen");
     let meta = json!({ SUBSCRIPTION: listen["id"] });
     let accepted = json!({ "_meta": meta, "notifications": { "toolsListChanged": true } });
-    peer.send(&notification("notifications/subscriptions/acknowledged", accepted)).await;
+    peer.send(&notification("notifications/subscriptions/acknowledged", accepted.clone())).await;
     // one that names no subscription ends none
     peer.send(&cancelled(9999)).await;
     peer.send(&notification("notifications/tools/list_changed", json!({ "_meta": meta }))).await;
     until(|| !seen.lock().unwrap().is_empty()).await;
     assert_eq!(*seen.lock().unwrap(), [ChangeEvent::Tools]);
     peer.send(&cancelled(listen["id"].clone())).await;
-    until(|| seen.lock().unwrap().last() == Some(&ChangeEvent::Ended)).await;
+    let again = peer.next().await;
+    assert_eq!(
+        (&again["method"], &again["params"]["notifications"]),
+        (&listen["method"], &accepted["notifications"])
+    );
+    peer.send(&refusal(&again, -32601)).await;
+    until(|| seen.lock().unwrap().len() > 1).await;
+    assert_eq!(*seen.lock().unwrap(), [ChangeEvent::Tools, ChangeEvent::Ended]);
     // a request that has ended is not cancelled by the client
     let (pinged, ()) = tokio::join!(within(client.ping().into_future()), async {
         peer.answer("server/discover", &discovered(capabilities.clone())).await;
     });
     pinged.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn pauses_grow_while_a_server_ends_its_streams_of_changes_at_once() {
+    let (builder, seen) = keeping_changes();
+    let capabilities = json!({ "tools": { "listChanged": true } });
+    let (_client, mut peer) = connected(Revision::V2026_07_28, capabilities, builder).await;
+    let (start, mut streams) = (tokio::time::Instant::now(), 0);
+    while start.elapsed() < Duration::from_secs(300) {
+        let listen = peer.next().await;
+        streams += 1;
+        let params = json!({ "_meta": { SUBSCRIPTION: listen["id"] }, "notifications": {} });
+        peer.send(&notification("notifications/subscriptions/acknowledged", params)).await;
+        peer.reply(&listen, &json!({})).await;
+    }
+    assert!((5..=12).contains(&streams), "{streams} streams");
+    assert!(seen.lock().unwrap().iter().all(|event| *event == ChangeEvent::Restored), "{seen:?}");
+    // one that lasted is opened again at once
+    let listen = peer.next().await;
+    let params = json!({ "_meta": { SUBSCRIPTION: listen["id"] }, "notifications": {} });
+    peer.send(&notification("notifications/subscriptions/acknowledged", params)).await;
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    let start = tokio::time::Instant::now();
+    peer.reply(&listen, &json!({})).await;
+    assert_eq!(peer.next().await["method"], "subscriptions/listen");
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
 }
 
 #[tokio::test]

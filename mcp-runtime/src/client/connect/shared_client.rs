@@ -91,6 +91,8 @@ pub(in crate::client) struct CallOptions {
     pub(in crate::client) progress: Option<Arc<ProgressRegistration>>,
     /// The id of a request whose response is a stream: it has no time limit.
     pub(in crate::client) stream: Option<u64>,
+    /// Whether the program does not wait for it, so that the user is not asked a second time to log in.
+    pub(in crate::client) in_background: bool,
     pub(in crate::client) meta: Map<String, Value>,
 }
 
@@ -98,6 +100,11 @@ impl CallOptions {
     /// Options of another request of this operation.
     pub(in crate::client) fn of(operation: Operation) -> Self {
         Self { operation: Some(operation), ..Self::default() }
+    }
+
+    /// Options of a request that the program does not wait for.
+    pub(in crate::client) fn in_background() -> Self {
+        Self { in_background: true, ..Self::default() }
     }
 
     /// Options of another request that this call causes.
@@ -387,7 +394,7 @@ impl SharedClient {
         let Ok(renewing) = self.renewing.clone().try_lock_owned() else { return };
         tokio::spawn(async move {
             // a request finds it lost, and replaces it; if that fails, the next one does
-            let _found = self.request("ping", params(json!({})), &CallOptions::default()).await;
+            let _found = self.request("ping", params(json!({})), &CallOptions::in_background()).await;
             drop(renewing);
         });
     }
@@ -525,10 +532,11 @@ impl SharedClient {
         method: &str,
         members: Value,
         listener: StreamListener,
+        in_background: bool,
     ) -> Result<(), Error> {
         let id = self.next_id();
         let _registered = self.inbox.open_stream(id, listener);
-        let options = CallOptions { stream: Some(id), ..CallOptions::default() };
+        let options = CallOptions { stream: Some(id), in_background, ..CallOptions::default() };
         self.request(method, params(members), &options).await.map(drop)
     }
 
@@ -620,6 +628,7 @@ impl SharedClient {
             request.param_headers = self.tools.param_headers(&params.members)?;
         }
         request.operation = options.operation.as_ref();
+        request.in_background = options.in_background;
         let mut response = pin!(link.request(request));
         if options.stream.is_some() {
             return response.await;

@@ -19,19 +19,12 @@ use crate::{
     client::{
         Error,
         connect::shared_client::{CallOptions, SharedClient, params},
+        receive::reopening::{Reopening, is_refused},
         requests::result_types::parse,
     },
-    core::{
-        jsonrpc::null_is_absent,
-        protocol::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND},
-        unix_time::millis,
-    },
+    core::{jsonrpc::null_is_absent, protocol::METHOD_NOT_FOUND, unix_time::millis},
 };
 
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// How long a stream must have lasted so that the next one is opened after the first pause.
-const STABLE: Duration = Duration::from_secs(30);
 /// How long a server may take to confirm a stream.
 const ACTIVE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a stream may be silent: servers send something every 30 seconds.
@@ -44,11 +37,7 @@ const SHORTEST_POLL_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_POLL_PAUSE: Duration = Duration::from_secs(60 * 60);
 /// Events that are asked for at once.
 const MAX_EVENTS: usize = 100;
-/// Codes that say that the subscription cannot go on: the protocol's, and those of events in the published texts and the
-/// drafts before (not found, forbidden, unsupported).
-const FINAL_CODES: [i64; 9] =
-    [INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, -32011, -32012, -32014, -32023, -32024, -32026];
-/// Of those: the way of delivery is not supported.
+/// Codes that refuse the way of delivery only.
 const UNSUPPORTED_CODES: [i64; 3] = [METHOD_NOT_FOUND, -32014, -32026];
 
 /// How events come.
@@ -87,17 +76,17 @@ impl Driver {
     /// Delivers events until the subscription cannot go on.
     pub(super) async fn drive(self, begun: Begun) -> Error {
         let mut begun = Some(begun);
-        let mut pause = FIRST_PAUSE;
+        let mut reopening = Reopening::new();
         loop {
             let has_cursor = self.reader.cursor().is_some();
-            let started = Instant::now();
+            reopening.begin();
             let error = match self.mode {
                 DeliveryMode::Push => self.stream(&mut begun).await,
                 DeliveryMode::Poll => self.poll(&mut begun).await,
             };
             let Some(error) = error else {
                 // events came, so the server works
-                pause = FIRST_PAUSE;
+                reopening.succeed();
                 continue;
             };
             if let Some(begun) = begun.take() {
@@ -105,28 +94,16 @@ impl Driver {
                 let _given_up = begun.send(Err(error.clone()));
                 return error;
             }
-            if self.is_final(&error) {
+            if self.reader.terminated().is_some() || is_refused(&self.shared, &error) {
                 return error;
             }
             tracing::debug!(event = %self.reader.name, error = error.in_one_line(), "the subscription was interrupted");
-            if started.elapsed() >= STABLE {
-                pause = FIRST_PAUSE;
-            }
-            sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            reopening.end();
+            reopening.pause().await;
             // events that occur in between are lost where the server cannot send them again
             if !has_cursor && self.reader.cursor().is_none() {
                 self.reader.gap();
             }
-        }
-    }
-
-    /// Whether nothing is gained by another attempt.
-    fn is_final(&self, error: &Error) -> bool {
-        match error {
-            Error::Protocol { .. } if self.reader.terminated().is_some() => true,
-            Error::Closed { .. } => !self.shared.can_continue(),
-            error => is_final(error),
         }
     }
 
@@ -146,7 +123,8 @@ impl Driver {
         reader.begin_stream();
         let receiving = reader.clone();
         let listener = Arc::new(move |kind: &str, params: &Value| receiving.notified(kind, params));
-        let mut request = pin!(self.shared.stream("events/stream", self.members(), listener));
+        let mut request =
+            pin!(self.shared.stream("events/stream", self.members(), listener, begun.is_none()));
         let mut silence = pin!(sleep(ACTIVE_TIMEOUT));
         loop {
             tokio::select! {
@@ -186,9 +164,8 @@ impl Driver {
         // boxed: the future of the subscription would have room for it otherwise
         let polled: Pin<Box<dyn Future<Output = Result<String, Error>> + Send + '_>> = {
             let members = params(members);
-            Box::pin(async move {
-                Ok(self.shared.request("events/poll", members, &CallOptions::default()).await?.json)
-            })
+            let options = CallOptions { in_background: begun.is_none(), ..CallOptions::default() };
+            Box::pin(async move { Ok(self.shared.request("events/poll", members, &options).await?.json) })
         };
         let polled = polled.await.and_then(|json| parse::<PollResult>(&json, "events/poll"));
         let result = match polled {
@@ -214,17 +191,6 @@ impl Driver {
         let pause = result.next_poll_ms.map_or(SHORTEST_POLL_PAUSE, Duration::from_millis);
         sleep_until(Instant::now() + pause.clamp(SHORTEST_POLL_PAUSE, LONGEST_POLL_PAUSE)).await;
         None
-    }
-}
-
-/// Whether an error says that a subscription cannot go on.
-fn is_final(error: &Error) -> bool {
-    match error {
-        Error::Protocol { code, .. } => FINAL_CODES.contains(code),
-        Error::NotConnected { .. } | Error::Timeout { .. } | Error::Closed { .. } => false,
-        // a gateway, or a server that starts
-        Error::Http { status, .. } => !matches!(status, 404 | 408 | 425 | 429 | 500..=599),
-        _ => true,
     }
 }
 

@@ -36,7 +36,10 @@ use crate::{
         connect::client_builder::ClientOptions,
         large_text::run_by_size,
         operation::Operation,
-        receive::inbox::{ENDED, Inbox, Responder},
+        receive::{
+            inbox::{ENDED, Inbox, Responder},
+            reopening::is_final_status,
+        },
     },
     core::{
         jsonrpc::{parse, parse_batch},
@@ -374,7 +377,8 @@ impl HttpLink {
         request: HttpRequest,
         login: Login<'_>,
     ) -> Result<HttpResponse, Error> {
-        let (mut attempts, mut is_new, mut has_more_scopes) = (0, false, false);
+        let (mut attempts, mut has_more_scopes) = (0, false);
+        let logins = authorizer.logins();
         loop {
             let mut again = request.clone();
             let operation = match login {
@@ -395,8 +399,7 @@ impl HttpLink {
             let challenge = Challenge::of(response.headers());
             let needs_scopes = challenge.error.as_deref() == Some("insufficient_scope");
             let is_challenged = match response.status() {
-                // another login would lead to another token that is refused
-                StatusCode::UNAUTHORIZED => !is_new,
+                StatusCode::UNAUTHORIZED => true,
                 StatusCode::FORBIDDEN => needs_scopes && !has_more_scopes,
                 _ => false,
             };
@@ -409,11 +412,12 @@ impl HttpLink {
                 continue;
             }
             let refused = token.as_ref().map(|token| token.text.as_str());
-            let obtained = authorizer.challenged(refused, &challenge, response.peer(), login);
+            let obtained = authorizer.challenged(refused, logins, &challenge, response.peer(), login);
             let obtained = authorizer.stop_clock(operation, obtained).await;
-            if obtained.map_err(Error::authorization)? == NewToken::Authorized {
-                is_new = true;
-                has_more_scopes |= needs_scopes;
+            match obtained.map_err(Error::authorization)? {
+                NewToken::Authorized => has_more_scopes |= needs_scopes,
+                NewToken::Renewed => {}
+                NewToken::Useless => return Ok(response),
             }
         }
     }
@@ -459,8 +463,7 @@ impl HttpLink {
     ) -> Result<String, LinkError> {
         let mut session = headers.get(SESSION_ID).cloned();
         let sent_session = session.is_some();
-        let is_background = request.method == "subscriptions/listen";
-        let login = if is_background { Login::Background } else { Login::Allowed(request.operation) };
+        let login = if request.in_background { Login::Background } else { Login::Allowed(request.operation) };
         let mut attempt = 1;
         let response = loop {
             let response = self.post(&self.url, request.body.clone(), headers.clone(), login).await?;
@@ -619,10 +622,12 @@ impl HttpLink {
                 {
                     pause = RECONNECT_DELAY;
                     let before = parser.last_id.clone();
-                    if self.read_events(&mut parser, &mut response, None).await.is_err() {
-                        return;
-                    }
+                    let read = self.read_events(&mut parser, &mut response, None).await;
                     let is_fruitless = parser.last_id.is_none() || parser.last_id == before;
+                    if read.is_err() {
+                        // what cannot be read would come again
+                        parser = EventStreamParser::new(self.max_message);
+                    }
                     shortest = if is_fruitless { (shortest * 2).min(LONGEST_PAUSE) } else { SHORTEST_PAUSE };
                     parser.resume();
                 }
@@ -631,7 +636,12 @@ impl HttpLink {
                     return self.inbox.session_lost();
                 }
                 // most servers have none
-                Ok(response) if !response.status().is_server_error() => return,
+                Ok(response)
+                    if response.status() == StatusCode::NOT_FOUND
+                        || is_final_status(response.status().as_u16()) =>
+                {
+                    return;
+                }
                 _ => pause = (pause * 2).min(LONGEST_PAUSE),
             }
             sleep(pause_before_stream(parser.retry, pause, shortest)).await;

@@ -25,6 +25,8 @@ pub(in crate::client) struct OutgoingRequest<'a> {
     pub(in crate::client) param_headers: Vec<(String, String)>,
     /// The operation that the response is charged to.
     pub(in crate::client) operation: Option<&'a Operation>,
+    /// Whether the program does not wait for it.
+    pub(in crate::client) in_background: bool,
 }
 
 /// The members of a request's `_meta` besides those of its params.
@@ -59,7 +61,16 @@ impl<'a> OutgoingRequest<'a> {
             params.write_if(object, |key| key != "_meta");
         });
         message.end();
-        Self { id, method, body, revision, name, param_headers: Vec::new(), operation: None }
+        Self {
+            id,
+            method,
+            body,
+            revision,
+            name,
+            param_headers: Vec::new(),
+            operation: None,
+            in_background: false,
+        }
     }
 }
 

@@ -185,6 +185,8 @@ pub(in crate::client) struct Authorizer {
     users: AtomicU64,
     /// Counts authorizations that were begun.
     attempts: AtomicU64,
+    /// Counts those that led to a token.
+    logins: AtomicU64,
     /// How many of them failed, and the last error, for the calls that waited for it.
     failures: crate::core::sync::Mutex<(u64, Option<Error>)>,
     /// Whether a user is about to log in.
@@ -198,6 +200,8 @@ pub(in crate::client) enum NewToken {
     Renewed,
     /// The client was authorized again.
     Authorized,
+    /// None: the refused one is of a login since the request was begun, which another one would only repeat.
+    Useless,
 }
 
 impl Authorizer {
@@ -212,6 +216,7 @@ impl Authorizer {
             proof_key: crate::core::sync::Mutex::default(),
             users: AtomicU64::new(0),
             attempts: AtomicU64::new(0),
+            logins: AtomicU64::new(0),
             failures: crate::core::sync::Mutex::default(),
             user_acts: watch::Sender::new(false),
         })
@@ -246,19 +251,24 @@ impl Authorizer {
         Ok(Some(key))
     }
 
-    /// Gets another token than the one that the server refused.
+    /// Gets another token than the one that the server refused. `logins` is their number when the request was begun.
     pub(in crate::client) async fn challenged(
         self: &Arc<Self>,
         refused: Option<&str>,
+        logins: u64,
         challenge: &Challenge,
         peer: Option<IpAddr>,
         login: Login<'_>,
     ) -> Result<NewToken, Error> {
         let (kept, failure) = self.kept().await?;
         let needs_scopes = challenge.error.as_deref() == Some("insufficient_scope");
-        if !needs_scopes && kept.valid_token().is_some_and(|token| Some(token) != refused) {
+        if kept.valid_token().is_some_and(|token| Some(token) != refused) {
             // another call has got one meanwhile
             return Ok(NewToken::Renewed);
+        }
+        let was_asked_for = || challenge.scopes.iter().all(|scope| kept.scopes.contains(scope));
+        if self.logins() != logins && (!needs_scopes || was_asked_for()) {
+            return Ok(NewToken::Useless);
         }
         if let Some(failure) = failure {
             return Err(failure);
@@ -348,6 +358,11 @@ impl Authorizer {
 
     fn has_asked(&self) -> bool {
         self.users() > 0 || self.failures.lock().0 > 0
+    }
+
+    /// How many authorizations have led to a token.
+    pub(in crate::client) fn logins(&self) -> u64 {
+        self.logins.load(Ordering::SeqCst)
     }
 
     /// How many authorizations were begun.
@@ -546,6 +561,7 @@ impl Authorizer {
             client.untried_redirect = None;
         }
         accept(kept, reply);
+        self.logins.fetch_add(1, Ordering::SeqCst);
         self.keep(kept).await
     }
 

@@ -1,6 +1,5 @@
 //! Subscriptions to changes. A legacy server gets a request for each resource; a server of 2026-07-28 one
-//! `subscriptions/listen` for everything, which is reopened when what is wanted changes, without a gap, and after the
-//! stream has broken.
+//! `subscriptions/listen` for everything, which is reopened when what is wanted changes, without a gap, and after its end.
 //!
 //! See [subscriptions](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions).
 
@@ -17,17 +16,18 @@ use serde_json::{Value, json};
 use tokio::{
     sync::{Notify, watch},
     task::JoinSet,
-    time::{sleep, timeout},
+    time::timeout,
 };
 
-use super::handlers::{ChangeEvent, Listener};
+use super::{
+    handlers::{ChangeEvent, Listener},
+    reopening::{Reopening, is_refused},
+};
 use crate::client::{
     Error,
-    connect::shared_client::{CallOptions, SharedClient, params},
+    connect::shared_client::{CallOptions, Connection, SharedClient, params},
 };
 
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// How long a server may take to acknowledge a subscription.
 const ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -43,15 +43,39 @@ pub(in crate::client) struct SubscriptionState {
 /// The part of the filter sent last that the server has agreed to.
 #[derive(Default, Clone)]
 struct Acknowledged {
+    /// Counts the streams that were asked for.
+    attempt: u64,
     requested: Value,
     answer: Option<Result<Value, Error>>,
 }
 
-/// The stream that has what is wanted.
+/// A stream that has what is wanted.
 struct OpenStream {
     filter: Value,
-    /// The task that reads it, whose end cancels it; empty if the server has ended it.
+    /// The task that reads it, whose end cancels it.
     reading: JoinSet<Result<(), Error>>,
+}
+
+/// What the program knows of the stream of changes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// It has not been open.
+    Unopened,
+    Open,
+    /// The server has ended it, which the program need not know if it is soon open again.
+    Interrupted,
+    /// It broke.
+    Lost,
+    /// The server refuses to open it again.
+    Refused,
+}
+
+/// Keeps one stream open for everything that is wanted.
+struct ChangeStream {
+    shared: Arc<SharedClient>,
+    current: Option<OpenStream>,
+    standing: Standing,
+    reopening: Reopening,
 }
 
 /// A subscription to a resource; dropping it ends the subscription.
@@ -76,7 +100,7 @@ impl Drop for ResourceSubscription {
         }
         let shared = self.shared.clone();
         self.shared.cleanup.clone().spawn(async move {
-            let (members, options) = (params(json!({ "uri": uri })), CallOptions::default());
+            let (members, options) = (params(json!({ "uri": uri })), CallOptions::in_background());
             // the subscription ends with the connection in any case
             let _ended = shared.request("resources/unsubscribe", members, &options).await;
         });
@@ -117,8 +141,16 @@ impl SharedClient {
             let uris = filter.get("resourceSubscriptions").and_then(Value::as_array);
             uris.is_some_and(|uris| uris.iter().any(|known| known == uri))
         };
-        let answered = acknowledged
-            .wait_for(|acknowledged| includes(&acknowledged.requested) && acknowledged.answer.is_some());
+        // the failure of an attempt that began before says nothing of the next one
+        let before = acknowledged.borrow().attempt;
+        let answered = acknowledged.wait_for(|acknowledged| {
+            includes(&acknowledged.requested)
+                && match acknowledged.answer {
+                    Some(Err(_)) => acknowledged.attempt > before,
+                    Some(Ok(_)) => true,
+                    None => false,
+                }
+        });
         let answer = timeout(ACKNOWLEDGE_TIMEOUT, answered).await;
         let answer = match answer {
             Ok(Ok(acknowledged)) => acknowledged.answer.clone(),
@@ -146,23 +178,27 @@ impl SharedClient {
         if self.subscriptions.is_driven.swap(true, Ordering::SeqCst) {
             return;
         }
-        let shared = self.clone();
+        let mut stream = ChangeStream {
+            shared: self.clone(),
+            current: None,
+            standing: Standing::Unopened,
+            reopening: Reopening::new(),
+        };
         tokio::spawn(async move {
-            let mut current = None;
+            let shared = stream.shared.clone();
             tokio::select! {
-                () = shared.drive(&mut current) => {}
+                () = stream.drive() => {}
                 () = shared.token.cancelled() => {}
             }
             // the program has closed its client
-            if current.is_some_and(|stream| !stream.reading.is_empty()) {
+            if !matches!(stream.standing, Standing::Unopened | Standing::Refused) {
                 shared.inbox.handlers.notify_change(ChangeEvent::Ended);
             }
         });
     }
 
     /// The filter of everything that is wanted; `None` if nothing is.
-    fn wanted(&self) -> Option<Value> {
-        let connection = self.connection().ok()?;
+    fn wanted(&self, connection: &Connection) -> Option<Value> {
         let mut filter = json!({});
         if self.inbox.handlers.change.is_some() {
             for (capability, key) in [
@@ -184,72 +220,11 @@ impl SharedClient {
         (filter != json!({})).then_some(filter)
     }
 
-    /// Keeps one stream open for what is wanted, until the program closes the client.
-    async fn drive(self: &Arc<Self>, current: &mut Option<OpenStream>) {
-        let mut pause = FIRST_PAUSE;
-        let mut was_lost = false;
-        loop {
-            let wanted = self.wanted();
-            let is_current = current.as_ref().map(|stream| &stream.filter) == wanted.as_ref();
-            if !is_current {
-                let mut next = None;
-                if let Some(filter) = wanted {
-                    let stream = self.open_stream(filter.clone());
-                    // the old one goes on until the new one is acknowledged
-                    let mut acknowledged = self.subscriptions.acknowledged.subscribe();
-                    let answered = acknowledged.wait_for(|a| a.requested == filter && a.answer.is_some());
-                    let is_open = matches!(timeout(ACKNOWLEDGE_TIMEOUT, answered).await,
-                        Ok(Ok(answer)) if matches!(answer.answer, Some(Ok(_))));
-                    if !is_open {
-                        // nothing was lost: the subscriptions still hold
-                        drop(stream);
-                        tokio::select! {
-                            () = self.subscriptions.changed.notified() => {}
-                            () = sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
-                        }
-                        continue;
-                    }
-                    pause = FIRST_PAUSE;
-                    if std::mem::take(&mut was_lost) {
-                        self.inbox.handlers.notify_change(ChangeEvent::Restored);
-                    }
-                    next = Some(stream);
-                }
-                *current = next;
-            }
-            let ended = async { current.as_mut()?.reading.join_next().await };
-            let error = tokio::select! {
-                () = self.subscriptions.changed.notified() => continue,
-                Some(ended) = ended => match ended {
-                    Ok(Ok(())) => {
-                        // it stays, so that nothing is opened before something else is wanted
-                        self.inbox.handlers.notify_change(ChangeEvent::Ended);
-                        continue;
-                    }
-                    Ok(Err(error)) => error,
-                    Err(panicked) => Error::not_connected(panicked),
-                },
-            };
-            if self.connection().is_err() {
-                return self.inbox.handlers.notify_change(ChangeEvent::Ended);
-            }
-            tracing::debug!(error = error.in_one_line(), "the stream of changes broke");
-            if !std::mem::replace(&mut was_lost, true) {
-                self.inbox.handlers.notify_change(ChangeEvent::Lost);
-            }
-            // changes in between are not known
-            self.lists.invalidate_all();
-            self.reads.clear();
-            *current = None;
-            sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
-        }
-    }
-
     fn open_stream(self: &Arc<Self>, filter: Value) -> OpenStream {
-        self.subscriptions
-            .acknowledged
-            .send_replace(Acknowledged { requested: filter.clone(), answer: None });
+        self.subscriptions.acknowledged.send_modify(|acknowledged| {
+            let attempt = acknowledged.attempt + 1;
+            *acknowledged = Acknowledged { attempt, requested: filter.clone(), answer: None };
+        });
         let (shared, requested) = (self.clone(), filter.clone());
         let mut reading = JoinSet::new();
         reading.spawn(async move {
@@ -259,12 +234,113 @@ impl SharedClient {
                 acknowledging.subscriptions.answer(&of_stream, Ok(accepted));
             });
             let members = json!({ "notifications": requested });
-            let ended = shared.stream("subscriptions/listen", members, listener).await;
-            // a server that refuses has answered as well
-            shared.subscriptions.answer(&requested, ended.clone().map(|()| json!({})));
+            let ended = shared.stream("subscriptions/listen", members, listener, true).await;
+            let refused = ended.clone().err();
+            let refused =
+                refused.unwrap_or_else(|| Error::not_connected("the server ended the stream at once"));
+            shared.subscriptions.answer(&requested, Err(refused));
             ended
         });
         OpenStream { filter, reading }
+    }
+}
+
+impl ChangeStream {
+    /// Opens the stream, and again after its end, until the program closes the client.
+    async fn drive(&mut self) {
+        loop {
+            let Ok(connection) = self.shared.connection() else { return };
+            let wanted = self.shared.wanted(&connection);
+            let mut is_due = false;
+            if self.current.as_ref().map(|stream| &stream.filter) != wanted.as_ref() {
+                match wanted {
+                    Some(filter) => is_due = self.open(filter).await,
+                    None => (self.current, self.standing) = (None, Standing::Unopened),
+                }
+            }
+            let changed = &self.shared.subscriptions.changed;
+            if let Some(stream) = &mut self.current {
+                let end = tokio::select! {
+                    () = changed.notified() => continue,
+                    () = self.reopening.pause(), if is_due => continue,
+                    Some(end) = stream.reading.join_next() => end,
+                };
+                if self.shared.connection().is_err() {
+                    return;
+                }
+                self.end(end.unwrap_or_else(|panicked| Err(Error::not_connected(panicked))));
+                is_due = true;
+            }
+            tokio::select! {
+                () = self.shared.subscriptions.changed.notified() => {}
+                () = self.reopening.pause(), if is_due => {}
+            }
+        }
+    }
+
+    /// Opens a stream with this filter; the one before goes on until the server has acknowledged it. Returns whether
+    /// another attempt is due after a pause.
+    async fn open(&mut self, filter: Value) -> bool {
+        let stream = self.shared.open_stream(filter.clone());
+        let mut acknowledged = self.shared.subscriptions.acknowledged.subscribe();
+        let answered = acknowledged.wait_for(|a| a.requested == filter && a.answer.is_some());
+        let answer = match timeout(ACKNOWLEDGE_TIMEOUT, answered).await {
+            Ok(Ok(acknowledged)) => acknowledged.answer.clone(),
+            _ => None,
+        };
+        let error = match answer {
+            Some(Ok(_)) => {
+                self.current = Some(stream);
+                self.reopening.begin();
+                let before = std::mem::replace(&mut self.standing, Standing::Open);
+                if !matches!(before, Standing::Unopened | Standing::Open) {
+                    self.forget_what_is_kept();
+                    self.shared.inbox.handlers.notify_change(ChangeEvent::Restored);
+                }
+                return false;
+            }
+            Some(Err(error)) => error,
+            None => Error::Timeout { after: ACKNOWLEDGE_TIMEOUT, option: None },
+        };
+        match self.standing {
+            // nothing was lost
+            Standing::Unopened | Standing::Open => true,
+            Standing::Refused => false,
+            Standing::Interrupted | Standing::Lost if is_refused(&self.shared, &error) => {
+                tracing::debug!(error = error.in_one_line(), "the stream of changes is not opened again");
+                self.standing = Standing::Refused;
+                self.shared.inbox.handlers.notify_change(ChangeEvent::Ended);
+                false
+            }
+            Standing::Interrupted | Standing::Lost => {
+                self.lose(&error);
+                true
+            }
+        }
+    }
+
+    /// The stream has ended: in an orderly way, or by an error.
+    fn end(&mut self, end: Result<(), Error>) {
+        self.current = None;
+        self.reopening.end();
+        self.forget_what_is_kept();
+        match end {
+            Ok(()) => self.standing = Standing::Interrupted,
+            Err(error) => self.lose(&error),
+        }
+    }
+
+    fn lose(&mut self, error: &Error) {
+        tracing::debug!(error = error.in_one_line(), "the stream of changes broke");
+        if std::mem::replace(&mut self.standing, Standing::Lost) != Standing::Lost {
+            self.shared.inbox.handlers.notify_change(ChangeEvent::Lost);
+        }
+    }
+
+    /// Changes while no stream is open are not known.
+    fn forget_what_is_kept(&self) {
+        self.shared.lists.invalidate_all();
+        self.shared.reads.clear();
     }
 }
 

@@ -193,11 +193,11 @@ pub enum ChangeEvent {
         /// Its URI.
         uri: String,
     },
-    /// The server ended the subscriptions in an orderly way, or the program closed the client; they are not opened again.
+    /// No more changes follow: the server refuses to open the stream of changes again, or the program closed the client.
     Ended,
-    /// The stream of changes broke; it is opened again, and changes in between are not known.
+    /// The stream of changes broke, or cannot be opened again yet. It is tried again; changes in between are not known.
     Lost,
-    /// The stream of changes is open again: read again what must be fresh.
+    /// The stream of changes is open again, after it broke or the server ended it: read again what must be fresh.
     Restored,
     /// A tool was left out of the list: HTTP clients must not call it, or its definition cannot be read.
     ToolDropped {

@@ -3,3 +3,4 @@
 pub(super) mod change_stream;
 pub(super) mod handlers;
 pub(super) mod inbox;
+pub(super) mod reopening;

@@ -264,7 +264,7 @@ impl Drop for RunningToolTask {
         self.shared.cleanup.clone().spawn(async move {
             // the server may have ended it
             let _ended = shared
-                .request("tasks/cancel", params(json!({ "taskId": id })), &CallOptions::default())
+                .request("tasks/cancel", params(json!({ "taskId": id })), &CallOptions::in_background())
                 .await;
         });
     }

@@ -12,6 +12,7 @@
 #![cfg(unix)]
 
 mod answers;
+mod descriptions;
 mod keys;
 mod nested;
 mod pieces;
@@ -183,23 +184,28 @@ fn no_request_costs_many_times_the_instructions_of_an_echo() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// The instructions of this test in a process of its own, which answers the request that often.
+/// The instructions of a process that answers the request that often.
 fn instructions(request: &Request, repetitions: usize) -> f64 {
     let name = "no_request_costs_many_times_the_instructions_of_an_echo";
+    instructions_of(name, &[(REPETITIONS, &repetitions.to_string())], &request.lines)
+}
+
+/// The instructions of a test in a process of its own, with these variables and this input.
+fn instructions_of(test: &str, variables: &[(&str, &str)], input: &[u8]) -> f64 {
     let mut child = Command::new("valgrind")
         .args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"])
         .arg(std::env::current_exe().expect("this program"))
-        .args(["--ignored", "--exact", name])
-        .env(REPETITIONS, repetitions.to_string())
+        .args(["--ignored", "--exact", test])
+        .envs(variables.iter().copied())
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .expect("valgrind is installed");
-    child.stdin.take().expect("a pipe").write_all(&request.lines).expect("write");
+    child.stdin.take().expect("a pipe").write_all(input).expect("write");
     let output = child.wait_with_output().expect("it ends");
     let report = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {report}", request.name);
+    assert!(output.status.success(), "{test}: {report}");
     let line = report.lines().find(|line| line.contains("I refs:") || line.contains("I   refs:"));
     let digits = line.and_then(|line| line.rsplit(' ').next()).expect("a count").replace(',', "");
     digits.parse().expect("a number")

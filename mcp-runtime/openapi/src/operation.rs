@@ -1,7 +1,7 @@
 //! One operation as an item of a server: its name, the schema of its arguments, where each of them goes in a request, and
 //! the schema of its results.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use http::HeaderName;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use crate::{
     request::{
         Body, BodyArguments, BodyFormat, Call, Field, Parameter, Place, Serialization, Style, UrlPath,
     },
-    schema::{Direction, translate},
+    schema::{Direction, FreeNames, translate},
 };
 
 /// The longest name of a tool or an argument that all clients accept.
@@ -171,25 +171,25 @@ pub(crate) fn plan(
 ) -> Result<Plan, String> {
     let details: Details<'_> = reader.read(&operation.place)?;
     let path = UrlPath::parse(&operation.path)?;
+    let variables: HashSet<&str> = path.variables().collect();
+    let mut undescribed = variables.clone();
     let described = parameters(reader, operation, &details.parameters)?;
     let mut arguments = Vec::new();
     let mut parameters = Vec::new();
     for parameter in described {
-        if let Some(sent) = sent_parameter(&parameter, &path, forwarded)? {
+        if let Some(sent) = sent_parameter(&parameter, &variables, forwarded)? {
+            if sent.place == Place::Path {
+                undescribed.remove(sent.name.as_str());
+            }
             arguments.push(argument_of(parameter, sent.place));
             parameters.push(sent);
         }
     }
-    for variable in path.variables() {
-        if !parameters.iter().any(|parameter| parameter.place == Place::Path && parameter.name == variable) {
-            let undescribed = DescribedParameter {
-                name: variable.to_owned(),
-                place: "path".to_owned(),
-                ..Default::default()
-            };
-            parameters.extend(sent_parameter(&undescribed, &path, forwarded)?);
-            arguments.push(argument_of(undescribed, Place::Path));
-        }
+    for variable in path.variables().filter(|name| undescribed.remove(name)) {
+        let parameter =
+            DescribedParameter { name: variable.to_owned(), place: "path".to_owned(), ..Default::default() };
+        parameters.extend(sent_parameter(&parameter, &variables, forwarded)?);
+        arguments.push(argument_of(parameter, Place::Path));
     }
     let (mut body, of_body) = match details.request_body {
         Some(body) => {
@@ -237,13 +237,16 @@ fn parameters<'d>(
     if shared.len() + own.len() > MAX_ARGUMENTS {
         return Err(format!("it has more than {MAX_ARGUMENTS} parameters"));
     }
-    let mut all: Vec<DescribedParameter> = Vec::new();
+    let (mut all, mut places) = (Vec::new(), HashMap::new());
     for parameter in shared.iter().chain(own) {
         let parameter: DescribedParameter = reader.resolved(parameter)?;
-        all.retain(|other| (&other.name, &other.place) != (&parameter.name, &parameter.place));
-        all.push(parameter);
+        let key = (parameter.name.clone(), parameter.place.clone());
+        if let Some(replaced) = places.insert(key, all.len()).and_then(|index: usize| all.get_mut(index)) {
+            *replaced = None;
+        }
+        all.push(Some(parameter));
     }
-    Ok(all)
+    Ok(all.into_iter().flatten().collect())
 }
 
 /// Headers that are part of the connection or the content, say who calls, or make a server believe that the request was
@@ -313,7 +316,7 @@ fn comparable_header(name: &str) -> String {
 /// How a parameter is sent; `None` for one that is not an argument.
 fn sent_parameter(
     described: &DescribedParameter,
-    path: &UrlPath,
+    variables: &HashSet<&str>,
     forwarded: &[HeaderName],
 ) -> Result<Option<Parameter>, String> {
     let is_forwarded = |name: &str| {
@@ -322,7 +325,7 @@ fn sent_parameter(
     };
     let DescribedParameter { name, style, explode, .. } = described;
     let place = match described.place.as_str() {
-        "path" if !path.variables().any(|variable| variable == name) => return Ok(None),
+        "path" if !variables.contains(name.as_str()) => return Ok(None),
         "path" => Place::Path,
         "query" => Place::Query,
         "header" if is_reserved(name) || is_forwarded(name) => return Ok(None),
@@ -426,7 +429,8 @@ fn request_body(
     let Some(members) = members(&resolved, required || !matches!(format, BodyFormat::Json(_))) else {
         return Ok(whole(schema, format));
     };
-    let names_required = resolved.get("required").and_then(Value::as_array);
+    let names_required = resolved.get("required").and_then(Value::as_array).into_iter().flatten();
+    let names_required: HashSet<&str> = names_required.filter_map(Value::as_str).collect();
     let (mut fields, mut arguments) = (Vec::new(), Vec::new());
     for (name, schema) in members {
         let encoding = media.encoding.get(name);
@@ -451,7 +455,7 @@ fn request_body(
                 .map(|media| media.trim().to_owned()),
         });
         let schema = file.unwrap_or_else(|| schema.clone());
-        let is_required = required && names_required.is_some_and(|names| names.iter().any(|it| it == name));
+        let is_required = required && names_required.contains(name.as_str());
         arguments.push(Argument { wanted: name.clone(), place: "body", schema, is_required });
     }
     Ok((Some(Body { format, arguments: BodyArguments::Fields { fields, is_required: required } }), arguments))
@@ -552,16 +556,15 @@ fn free_names(arguments: &[Argument]) -> Vec<String> {
         Some(name.trim_matches('_')).filter(|name| !name.is_empty()).unwrap_or("argument").to_owned()
     };
     let wanted: Vec<String> = arguments.iter().map(|argument| plain(&argument.wanted)).collect();
-    let mut names: Vec<String> = Vec::new();
-    for (argument, name) in arguments.iter().zip(&wanted) {
-        let is_shared = wanted.iter().filter(|other| *other == name).count() > 1;
-        let name = if is_shared { format!("{name}_{}", argument.place) } else { name.clone() };
-        let numbered = (2..).map(|number| format!("{name}_{number}"));
-        let is_free = |free: &String| !names.contains(free) && (!is_shared || !wanted.contains(free));
-        let name = std::iter::once(name.clone()).chain(numbered).find(is_free).unwrap_or_default();
-        names.push(name);
-    }
-    names
+    let mut uses: HashMap<&str, usize> = HashMap::new();
+    wanted.iter().for_each(|name| *uses.entry(name).or_default() += 1);
+    let mut free = FreeNames::default();
+    uses.keys().for_each(|name| drop(free.take((*name).to_owned())));
+    let named = arguments.iter().zip(&wanted).map(|(argument, name)| match uses.get(name.as_str()) {
+        Some(1) => name.clone(),
+        _ => free.take(format!("{name}_{}", argument.place)),
+    });
+    named.collect()
 }
 
 fn input_schema(
@@ -581,7 +584,7 @@ fn input_schema(
     let schema = json!({
         "type": "object", "properties": properties, "required": required, "additionalProperties": false,
     });
-    let mut schema = translate(reader, Direction::Request, &schema)?;
+    let (mut schema, _) = translate(reader, Direction::Request, &schema)?;
     if let Some(schema) = schema.as_object_mut() {
         // clients expect it
         schema.entry("properties").or_insert_with(|| json!({}));
@@ -595,13 +598,13 @@ fn responses<'d>(
     responses: &BTreeMap<String, &'d RawValue>,
 ) -> Result<(String, Option<Value>), String> {
     let mut accepted: Vec<String> = Vec::new();
-    let mut schemas: Vec<Value> = Vec::new();
+    let (mut schemas, mut known): (Vec<Value>, _) = (Vec::new(), HashSet::new());
     let mut all_are_json = true;
     for (_, response) in responses.iter().filter(|(status, _)| status.len() == 3 && status.starts_with('2')) {
         let DescribedResponse { content } = reader.resolved(response)?;
         let json = content.iter().find(|(media, _)| is_json(media)).map(|(_, media)| media.schema.clone());
         match json.flatten() {
-            Some(schema) if !schemas.contains(&schema) => schemas.push(schema),
+            Some(schema) if known.insert(schema.to_string()) => schemas.push(schema),
             Some(_) => {}
             None => all_are_json = false,
         }
@@ -625,8 +628,8 @@ fn responses<'d>(
         1 => schemas.swap_remove(0),
         _ => json!({ "anyOf": schemas }),
     };
-    let schema = translate(reader, Direction::Response, &schema)?;
-    if schema.to_string().len() <= MAX_OUTPUT_SCHEMA {
+    let (schema, is_whole) = translate(reader, Direction::Response, &schema)?;
+    if is_whole && schema.to_string().len() <= MAX_OUTPUT_SCHEMA {
         return Ok((accept, Some(schema)));
     }
     // of a larger one, no more than what kind of value it is

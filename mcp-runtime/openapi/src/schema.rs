@@ -2,7 +2,7 @@
 //! JSON Schema knows is left out, and so is a keyword whose value is not what 2020-12 says. A reference that is used once is
 //! replaced by what it leads to; the others, and with them all that contain themselves, become `$defs`.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
@@ -88,6 +88,8 @@ const MAX_INLINE_DEPTH: usize = 24;
 const MAX_DEPTH: usize = 50;
 /// A schema of so many bytes without references replaces each reference to it.
 const SMALL: usize = 160;
+/// The most bytes that a schema of results refers to, of which no more than a few KiB are published.
+const MAX_RESULT: usize = 256 << 10;
 /// The longest default that a description repeats.
 const MAX_DEFAULT: usize = 100;
 
@@ -135,6 +137,30 @@ struct Target {
     is_small: bool,
 }
 
+/// Names, each given once: the second one that wants a name gets `_2`.
+#[derive(Default)]
+pub(crate) struct FreeNames {
+    given: HashSet<String>,
+    /// The number that was last tried for a name.
+    numbers: HashMap<String, usize>,
+}
+
+impl FreeNames {
+    pub(crate) fn take(&mut self, wanted: String) -> String {
+        if self.given.insert(wanted.clone()) {
+            return wanted;
+        }
+        let number = self.numbers.entry(wanted.clone()).or_insert(1);
+        loop {
+            *number += 1;
+            let name = format!("{wanted}_{number}");
+            if self.given.insert(name.clone()) {
+                return name;
+            }
+        }
+    }
+}
+
 /// Translates one schema with all that it refers to.
 struct Translation<'r, 'd> {
     reader: &'r mut Reader<'d>,
@@ -145,12 +171,13 @@ struct Translation<'r, 'd> {
     /// By place. Since a cycle is entered from outside of it, one target of each cycle is used more than once.
     targets: BTreeMap<usize, Target>,
     /// The names of targets.
-    names: HashSet<String>,
+    names: FreeNames,
     /// The places of targets that go into `$defs`.
     pending: Vec<usize>,
 }
 
-/// A schema of the description as clients see it.
+/// A schema of the description as clients see it, and whether that is all of it: of results that refer to too much it is the
+/// type.
 ///
 /// # Errors
 /// A reference leads to nothing or to another document.
@@ -158,16 +185,19 @@ pub(crate) fn translate(
     reader: &mut Reader<'_>,
     direction: Direction,
     schema: &Value,
-) -> Result<Value, String> {
+) -> Result<(Value, bool), String> {
     let (trail, places, targets) = (Trail::default(), BTreeMap::new(), BTreeMap::new());
-    let (names, pending) = (HashSet::new(), Vec::new());
+    let (names, pending) = (FreeNames::default(), Vec::new());
     let mut translation = Translation { reader, trail, direction, places, targets, names, pending };
-    translation.find_targets(schema)?;
+    let is_whole = translation.find_targets(schema)?;
     // clients need the `type` of the root
     let only_reference =
         schema.as_object().filter(|schema| schema.len() == 1).and_then(|schema| schema.get("$ref"));
     let target = only_reference.and_then(Value::as_str).and_then(|reference| translation.target(reference));
-    let schema = target.map_or_else(|| schema.clone(), |(_, target)| target.schema.clone());
+    let mut schema = target.map_or_else(|| schema.clone(), |(_, target)| target.schema.clone());
+    if let (Some(schema), false) = (schema.as_object_mut(), is_whole) {
+        schema.retain(|keyword, _| matches!(keyword.as_str(), "type" | "nullable"));
+    }
     let mut root = translation.schema(&schema, 0);
     let mut defs: Map<String, Value> = Map::new();
     while let Some(place) = translation.pending.pop() {
@@ -180,13 +210,13 @@ pub(crate) fn translate(
     if let (Value::Object(root), false) = (&mut root, defs.is_empty()) {
         root.insert("$defs".to_owned(), Value::Object(defs));
     }
-    Ok(root)
+    Ok((root, is_whole))
 }
 
 impl Translation<'_, '_> {
-    /// Finds what a schema refers to, and how often.
-    fn find_targets(&mut self, schema: &Value) -> Result<(), String> {
-        let mut found = Vec::new();
+    /// Finds what a schema refers to, and how often; returns whether that is all of it.
+    fn find_targets(&mut self, schema: &Value) -> Result<bool, String> {
+        let (mut found, mut size) = (Vec::new(), 0);
         references(schema, &mut found);
         while let Some(reference) = found.pop() {
             let Found { place, value } = self.reader.follow(&mut self.trail, &reference)?;
@@ -202,26 +232,23 @@ impl Translation<'_, '_> {
             let before = found.len();
             references(&schema, &mut found);
             let is_small = found.len() == before && text <= SMALL;
-            let name = self.free_name(&reference);
-            self.names.insert(name.clone());
+            let last = reference.rsplit('/').next().unwrap_or_default();
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+            let name: String = last.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+            let name = self.names.take(name);
             self.targets.insert(place, Target { schema, uses: 1, name, is_small });
             self.places.insert(reference, place);
+            size += text;
+            if self.direction == Direction::Response && size > MAX_RESULT {
+                return Ok(false);
+            }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn target(&self, reference: &str) -> Option<(usize, &Target)> {
         let place = *self.places.get(reference)?;
         Some((place, self.targets.get(&place)?))
-    }
-
-    fn free_name(&self, reference: &str) -> String {
-        let last = reference.rsplit('/').next().unwrap_or_default();
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
-        let name: String = last.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
-        let numbered = (2..).map(|number| format!("{name}_{number}"));
-        let names = std::iter::once(name.clone()).chain(numbered);
-        names.into_iter().find(|name| !self.names.contains(name)).unwrap_or(name)
     }
 
     fn schema(&mut self, schema: &Value, depth: usize) -> Value {
@@ -249,12 +276,7 @@ impl Translation<'_, '_> {
     ) -> Map<String, Value> {
         let mut beside = Map::new();
         if self.reader.document.version == Version::V3_1 {
-            let others = schema.iter().filter(|(keyword, _)| *keyword != "$ref");
-            self.keywords(
-                &others.map(|(keyword, value)| (keyword.clone(), value.clone())).collect(),
-                &mut beside,
-                depth,
-            );
+            self.keywords(schema, &mut beside, depth);
         } else if let Some(text @ Value::String(_)) = schema.get("description") {
             // 3.0 ignores what is beside a reference, which explains nothing
             beside.insert("description".to_owned(), text.clone());
@@ -296,14 +318,15 @@ impl Translation<'_, '_> {
                     list.iter().map(|schema| self.schema(schema, depth + 1)).collect()
                 }
                 (Kind::SchemasByName, Value::Object(members)) => {
-                    let shown =
-                        members.iter().filter(|(name, _)| keyword != "properties" || !hidden.contains(name));
+                    let shown = members
+                        .iter()
+                        .filter(|(name, _)| keyword != "properties" || !hidden.contains(name.as_str()));
                     let pairs = shown.map(|(name, schema)| (name.clone(), self.schema(schema, depth + 1)));
                     Value::Object(pairs.collect())
                 }
                 (Kind::Names, Value::Array(names)) => {
                     let mut known = HashSet::new();
-                    let is_shown = |name: &&Value| !hidden.iter().any(|hidden| *name == *hidden);
+                    let is_shown = |name: &&Value| name.as_str().is_some_and(|name| !hidden.contains(name));
                     let shown = names.iter().filter(is_shown).filter(|name| known.insert(name.as_str()));
                     let kept: Vec<Value> = shown.cloned().collect();
                     if kept.is_empty() {
@@ -364,7 +387,7 @@ impl Translation<'_, '_> {
     }
 
     /// The properties that only the other side writes.
-    fn hidden_properties<'s>(&self, schema: &'s Map<String, Value>) -> Vec<&'s String> {
+    fn hidden_properties<'s>(&self, schema: &'s Map<String, Value>) -> HashSet<&'s str> {
         let keyword = match self.direction {
             Direction::Request => "readOnly",
             Direction::Response => "writeOnly",
@@ -375,7 +398,7 @@ impl Translation<'_, '_> {
             keywords.into_iter().flatten().any(|schema| schema.get(keyword) == Some(&Value::Bool(true)))
         };
         let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
-        properties.filter(|(_, schema)| is_hidden(schema)).map(|(name, _)| name).collect()
+        properties.filter(|(_, schema)| is_hidden(schema)).map(|(name, _)| name.as_str()).collect()
     }
 }
 

@@ -36,14 +36,20 @@ impl fmt::Display for NonconformingValue {
 /// # Errors
 /// The first value that does not conform, and why; or why the schema cannot be compiled.
 pub fn compile_conforming(root: &mut Value) -> Result<Option<Validator>, NonconformingValue> {
-    let mut pointers = Vec::new();
+    let (compiled, errors) = compile_with_errors(root);
+    errors.into_iter().next().map_or(Ok(compiled), Err)
+}
+
+/// As [`compile_conforming`], with the errors of all values, one for each keyword.
+pub(super) fn compile_with_errors(root: &mut Value) -> (Option<Validator>, Vec<NonconformingValue>) {
+    let (mut pointers, mut errors) = (Vec::new(), Vec::new());
     list_pointers(root, String::new(), &mut pointers);
     let compiled = match compile_by_pointer(root) {
         Ok(compiled) => compiled,
-        Err(_) if pointers.is_empty() => return Ok(None),
+        Err(_) if pointers.is_empty() => return (None, errors),
         Err(error) => {
             let (pointer, message) = (error.pointer.clone(), error.to_string());
-            return Err(NonconformingValue { pointer, keyword: "", message });
+            return (None, vec![NonconformingValue { pointer, keyword: "", message }]);
         }
     };
     let mut has_changed = false;
@@ -73,19 +79,23 @@ pub fn compile_conforming(root: &mut Value) -> Result<Option<Validator>, Nonconf
                     let message = format!(
                         "the {what} at `#{pointer}` does not conform to its schema: {error}\nchange the {what}, or the schema"
                     );
-                    return Err(NonconformingValue { pointer, keyword, message });
+                    errors.push(NonconformingValue { pointer: pointer.clone(), keyword, message });
+                    break;
                 }
                 *value = without_nulls;
                 has_changed = true;
             }
         }
     }
+    if !errors.is_empty() {
+        return (None, errors);
+    }
     // defaults are compiled as well
-    Ok(if has_changed {
-        Validator::compile_generated(root).ok()
-    } else {
-        Some(Validator::of(compiled.nodes))
-    })
+    let compiled = match has_changed {
+        true => Validator::compile_generated(root).ok(),
+        false => Some(Validator::of(compiled.nodes)),
+    };
+    (compiled, errors)
 }
 
 /// The JSON pointers of the subschemas that publish values.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{
     compile::{UnsupportedKeyword, UnsupportedKeywords, compile_all},
     meta_schema::is_keyword,
-    published_values::compile_conforming,
+    published_values::compile_with_errors,
     walk,
 };
 
@@ -60,9 +60,11 @@ pub fn enforceable_part(foreign: &Value) -> (Value, Vec<UnsupportedKeyword>) {
 
 /// Removes the published values that do not conform.
 pub fn remove_wrong_values(schema: &mut Value) {
-    while let Err(invalid) = compile_conforming(schema) {
-        if !remove_keyword(schema, &invalid.pointer, invalid.keyword) {
-            break;
+    loop {
+        let (_, invalid) = compile_with_errors(schema);
+        let removed = invalid.iter().filter(|value| remove_keyword(schema, &value.pointer, value.keyword));
+        if removed.count() == 0 {
+            return;
         }
     }
 }

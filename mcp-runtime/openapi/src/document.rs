@@ -58,7 +58,7 @@ struct Root<'a> {
 
 #[derive(Deserialize)]
 struct Server {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     url: String,
 }
 
@@ -69,7 +69,7 @@ struct Choosable {
     operation_id: Option<String>,
     #[serde(default, deserialize_with = "or_default")]
     tags: Vec<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     deprecated: bool,
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn or_default<'de, T: Default + Deserialize<'de>, D: Deserializer<'de
 
 impl Document {
     /// # Errors
-    /// It is not a description in OpenAPI 3.0 or 3.1.
+    /// It is not a description in OpenAPI 3.0, 3.1 or 3.2.
     pub(crate) fn parse(text: String) -> Result<Self, String> {
         let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
         let json = if text.trim_start().starts_with('{') { text } else { yaml::to_json(&text)? };
@@ -92,9 +92,13 @@ impl Document {
         let version = match version.get(..3) {
             Some("3.0") => Version::V3_0,
             Some("3.1") => Version::V3_1,
+            Some("3.2") => {
+                tracing::warn!("the OpenAPI description is of version 3.2, and is read as one of 3.1");
+                Version::V3_1
+            }
             _ => {
                 return Err(
-                    "`openapi` is not 3.0 or 3.1\nconvert descriptions of Swagger 2.0 first".to_owned()
+                    "`openapi` is not 3.0, 3.1 or 3.2\nconvert descriptions of Swagger 2.0 first".to_owned()
                 );
             }
         };

@@ -245,7 +245,7 @@ impl OpenApi {
             max_response: self.max_response,
         });
         let mut reader = Reader::new(&self.document, MAX_READ);
-        let (mut items, mut size) = (Vec::new(), 0);
+        let (mut items, mut size, mut rules) = (Vec::new(), 0, Vec::new());
         for (operation, name) in chosen {
             let planned = plan(&mut reader, operation, name, api.server.forwarded()).and_then(|plan| {
                 size += plan.size();
@@ -257,7 +257,10 @@ impl OpenApi {
             });
             match planned {
                 Ok(item) => items.push(item),
-                Err(error) => errors.push(format!("`{}`: {error}", shown(&operation.to_string()))),
+                Err(error) => {
+                    errors.push(format!("`{}`: {error}", shown(&operation.to_string())));
+                    rules.push(format!(".exclude({})", Route::of(operation).written()));
+                }
             }
             if size > MAX_SIZE {
                 return Err(format!(
@@ -267,7 +270,14 @@ impl OpenApi {
         }
         match errors.is_empty() {
             true => Ok(items),
-            false => Err(listed(&errors, "\n")),
+            false if rules.is_empty() => Err(listed(&errors, "\n")),
+            false => {
+                let rules = rules.join("\n");
+                Err(format!(
+                    "{}\nleave out the operations that cannot be called\n{rules}",
+                    listed(&errors, "\n")
+                ))
+            }
         }
     }
 
@@ -299,6 +309,11 @@ impl OpenApi {
             let keys = [operation.id.clone(), Some(operation.to_string())];
             let renamed = keys.into_iter().flatten().find_map(|key| self.renames.get(&key));
             let name = renamed.cloned().unwrap_or_else(|| tool_name(operation));
+            if name.is_empty() {
+                let of = shown(&operation.to_string());
+                errors.push(format!("`{of}` has no name in ASCII\nwrite `.rename(\"{of}\", \"..\")`"));
+                continue;
+            }
             if let Some(other) = by_name.insert(name.clone(), operation) {
                 errors.push(format!(
                     "`{}` and `{}` are both named `{}`\nwrite `.rename(\"{}\", \"..\")`",
@@ -450,6 +465,9 @@ fn resource(operation: &Operation, plan: Plan, scheme: &str, api: Arc<Api>) -> R
     let Plan { name, title, description, input, mut call, .. } = plan;
     if operation.method != "GET" {
         return Err("it is not a `GET`, so it cannot be a resource".to_owned());
+    }
+    if call.path.has_query() {
+        return Err("its path has a query, so it cannot be a resource".to_owned());
     }
     let is_required = |parameter: &Parameter| {
         let required = input.get("required").and_then(Value::as_array);

@@ -1,19 +1,22 @@
 //! One operation as an item of a server: its name, the schema of its arguments, where each of them goes in a request, and
 //! the schema of its results.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    ops::RangeInclusive,
+};
 
 use http::HeaderName;
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
-    document::{Operation, or_default, shown},
+    document::{Operation, Version, or_default, shown},
     reader::{Reader, Trail},
     request::{
         Body, BodyArguments, BodyFormat, Call, Field, Parameter, Place, Serialization, Style, UrlPath,
     },
-    schema::{Direction, FreeNames, translate},
+    schema::{Direction, FreeNames, add_sentence, names, translate},
 };
 
 /// The longest name of a tool or an argument that all clients accept.
@@ -22,6 +25,8 @@ const MAX_NAME: usize = 64;
 const MAX_ARGUMENTS: usize = 1000;
 /// The most media types that a request names.
 const MAX_ACCEPTED: usize = 50;
+/// How much of the name of an argument its description says.
+const MAX_SHOWN_NAME: usize = 200;
 /// How many lists of each other files are in.
 const MAX_LISTS: usize = 4;
 /// The largest schema of results, in bytes of JSON, of which all is published.
@@ -61,19 +66,19 @@ struct DescribedParameter {
     place: String,
     #[serde(default)]
     description: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     required: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     deprecated: bool,
     #[serde(default)]
     style: Option<String>,
     #[serde(default)]
     explode: Option<bool>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     allow_reserved: bool,
     #[serde(default)]
     schema: Option<Value>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     content: BTreeMap<String, Media>,
 }
 
@@ -81,15 +86,15 @@ struct DescribedParameter {
 struct DescribedBody {
     #[serde(default)]
     description: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     required: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     content: BTreeMap<String, Media>,
 }
 
 #[derive(Deserialize)]
 struct DescribedResponse {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     content: BTreeMap<String, Media>,
 }
 
@@ -97,7 +102,7 @@ struct DescribedResponse {
 struct Media {
     #[serde(default)]
     schema: Option<Value>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     encoding: BTreeMap<String, Encoding>,
 }
 
@@ -110,7 +115,7 @@ struct Encoding {
     style: Option<String>,
     #[serde(default)]
     explode: Option<bool>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     allow_reserved: bool,
 }
 
@@ -172,12 +177,13 @@ pub(crate) fn plan(
     let details: Details<'_> = reader.read(&operation.place)?;
     let path = UrlPath::parse(&operation.path)?;
     let variables: HashSet<&str> = path.variables().collect();
+    let fixed: HashSet<&str> = path.fixed.iter().map(String::as_str).collect();
     let mut undescribed = variables.clone();
     let described = parameters(reader, operation, &details.parameters)?;
     let mut arguments = Vec::new();
     let mut parameters = Vec::new();
     for parameter in described {
-        if let Some(sent) = sent_parameter(&parameter, &variables, forwarded)? {
+        if let Some(sent) = sent_parameter(&parameter, (&variables, &fixed), forwarded)? {
             if sent.place == Place::Path {
                 undescribed.remove(sent.name.as_str());
             }
@@ -188,7 +194,7 @@ pub(crate) fn plan(
     for variable in path.variables().filter(|name| undescribed.remove(name)) {
         let parameter =
             DescribedParameter { name: variable.to_owned(), place: "path".to_owned(), ..Default::default() };
-        parameters.extend(sent_parameter(&parameter, &variables, forwarded)?);
+        parameters.extend(sent_parameter(&parameter, (&variables, &fixed), forwarded)?);
         arguments.push(argument_of(parameter, Place::Path));
     }
     let (mut body, of_body) = match details.request_body {
@@ -199,24 +205,33 @@ pub(crate) fn plan(
         None => (None, Vec::new()),
     };
     arguments.extend(of_body);
-    let names = free_names(&arguments);
-    let (of_parameters, of_body) = names.split_at(parameters.len());
+    let argument_names = free_names(&mut arguments);
+    let (of_parameters, of_body) = argument_names.split_at(parameters.len());
     for (parameter, name) in parameters.iter_mut().zip(of_parameters) {
         parameter.argument.clone_from(name);
     }
     if let Some(body) = &mut body {
         body.name_arguments(of_body);
     }
-    let input = input_schema(reader, arguments, &names)?;
+    let input = input_schema(reader, arguments, &argument_names)?;
     let (accept, output) = responses(reader, &details.responses)?;
-    let text = [details.description, details.summary.clone()]
-        .into_iter()
-        .flatten()
-        .find(|text| !text.trim().is_empty());
+    let title = details.summary.filter(|summary| !summary.trim().is_empty());
+    let text = details.description.filter(|text| !text.trim().is_empty());
+    // many clients show no titles
+    let text = match (&title, text) {
+        (Some(title), Some(text)) if !text.trim_start().starts_with(title.trim().trim_end_matches('.')) => {
+            Some(format!("{}\n\n{text}", title.trim()))
+        }
+        (title, text) => text.or_else(|| title.clone()),
+    };
+    let mut description = text.unwrap_or_else(|| format!("{} {}", operation.method, operation.path));
+    if let Some(text) = body.as_ref().and_then(Body::count_rule) {
+        description = format!("{}\n\n{text}", description.trim_end());
+    }
     Ok(Plan {
         name,
-        title: details.summary.filter(|summary| !summary.trim().is_empty()),
-        description: text.unwrap_or_else(|| format!("{} {}", operation.method, operation.path)),
+        title,
+        description,
         input,
         output,
         call: Call { method: operation.method, path, parameters, body, accept },
@@ -316,7 +331,7 @@ fn comparable_header(name: &str) -> String {
 /// How a parameter is sent; `None` for one that is not an argument.
 fn sent_parameter(
     described: &DescribedParameter,
-    variables: &HashSet<&str>,
+    (variables, fixed): (&HashSet<&str>, &HashSet<&str>),
     forwarded: &[HeaderName],
 ) -> Result<Option<Parameter>, String> {
     let is_forwarded = |name: &str| {
@@ -327,6 +342,7 @@ fn sent_parameter(
     let place = match described.place.as_str() {
         "path" if !variables.contains(name.as_str()) => return Ok(None),
         "path" => Place::Path,
+        "query" if fixed.contains(name.as_str()) => return Ok(None),
         "query" => Place::Query,
         "header" if is_reserved(name) || is_forwarded(name) => return Ok(None),
         "header" if HeaderName::try_from(name.as_str()).is_err() => {
@@ -425,16 +441,16 @@ fn request_body(
         BodyFormat::Binary(_) => return Ok(whole(file_schema(None), format)),
         _ => {}
     }
-    let resolved = reader.target(&mut Trail::default(), &schema)?.unwrap_or_default();
-    let Some(members) = members(&resolved, required || !matches!(format, BodyFormat::Json(_))) else {
+    let is_json_body = matches!(format, BodyFormat::Json(_));
+    let Some(object) = plain_object(reader, &schema)?
+        .filter(|object| required || !is_json_body || object.required.is_empty())
+    else {
         return Ok(whole(schema, format));
     };
-    let names_required = resolved.get("required").and_then(Value::as_array).into_iter().flatten();
-    let names_required: HashSet<&str> = names_required.filter_map(Value::as_str).collect();
     let (mut fields, mut arguments) = (Vec::new(), Vec::new());
-    for (name, schema) in members {
-        let encoding = media.encoding.get(name);
-        let file = if format == BodyFormat::Multipart { file_schema_of(reader, schema)? } else { None };
+    for (name, schema) in object.members {
+        let encoding = media.encoding.get(&name);
+        let file = if format == BodyFormat::Multipart { file_schema_of(reader, &schema)? } else { None };
         let style =
             encoding.and_then(|encoding| encoding.style.as_deref()).map_or(Ok(Style::Form), style_of)?;
         let serialization = Serialization {
@@ -454,40 +470,103 @@ fn request_body(
                 .and_then(|types| types.split(',').next())
                 .map(|media| media.trim().to_owned()),
         });
-        let schema = file.unwrap_or_else(|| schema.clone());
-        let is_required = required && names_required.contains(name.as_str());
-        arguments.push(Argument { wanted: name.clone(), place: "body", schema, is_required });
+        let is_required = required && object.required.contains(&name);
+        let schema = file.unwrap_or(schema);
+        arguments.push(Argument { wanted: name, place: "body", schema, is_required });
     }
-    Ok((Some(Body { format, arguments: BodyArguments::Fields { fields, is_required: required } }), arguments))
+    let arguments_of_body = BodyArguments::Fields { fields, is_required: required, count: object.count };
+    Ok((Some(Body { format, arguments: arguments_of_body }), arguments))
 }
 
-/// The members of an object that can be arguments beside others: they are not too many, and nothing is said of the object but
-/// its members. If it may be absent, no member is required.
-fn members(schema: &Value, is_required: bool) -> Option<&Map<String, Value>> {
-    const KNOWN: [&str; 12] = [
+/// An object of which nothing is said but its members, which can be arguments beside others.
+struct PlainObject {
+    members: Map<String, Value>,
+    /// Of the members.
+    required: HashSet<String>,
+    /// How many members it has.
+    count: RangeInclusive<usize>,
+}
+
+/// The object that a schema describes, with those of its `allOf`; `None` for other values, or too many members.
+fn plain_object(reader: &mut Reader<'_>, schema: &Value) -> Result<Option<PlainObject>, String> {
+    let (mut trail, mut parts) = (Trail::default(), VecDeque::from([schema.clone()]));
+    let (mut members, mut required) = (BTreeMap::<String, Vec<Value>>::new(), HashSet::new());
+    let (mut known, mut described, mut is_closed) = (HashSet::new(), 0, false);
+    let (mut least, mut most) = (0, u64::MAX);
+    while let Some(mut part) = parts.pop_front() {
+        // in 3.0 they mean nothing
+        if part.get("$ref").is_some() && reader.document.version == Version::V3_1 {
+            let mut beside = part.clone();
+            beside.as_object_mut().and_then(|beside| beside.remove("$ref"));
+            parts.push_back(beside);
+            part = json!({ "$ref": part["$ref"] });
+        }
+        let Some(part) = reader.target(&mut trail, &part)? else { continue };
+        let Some(part) = part.as_object().filter(|part| is_plain(part)) else { return Ok(None) };
+        parts.extend(part.get("allOf").and_then(Value::as_array).into_iter().flatten().cloned());
+        least = least.max(part.get("minProperties").and_then(Value::as_u64).unwrap_or_default());
+        most = most.min(part.get("maxProperties").and_then(Value::as_u64).unwrap_or(u64::MAX));
+        is_closed |= part.get("additionalProperties").is_some();
+        required.extend(names(part.get("required")).map(str::to_owned));
+        let properties = part.get("properties").and_then(Value::as_object);
+        described += usize::from(properties.is_some());
+        for (name, schema) in properties.into_iter().flatten() {
+            if known.insert((name.clone(), schema.to_string())) {
+                members.entry(name.clone()).or_default().push(schema.clone());
+            }
+        }
+    }
+    // a closed part refuses the members of the others
+    if !(1..=MAX_ARGUMENTS).contains(&members.len()) || (is_closed && described > 1) {
+        return Ok(None);
+    }
+    let mut shown = Map::new();
+    for (name, mut schemas) in members {
+        let schema = if schemas.len() == 1 { schemas.remove(0) } else { json!({ "allOf": schemas }) };
+        let target = reader.target(&mut Trail::default(), &schema)?.unwrap_or_default();
+        let is_hidden = |schema: &Value| schema.get("readOnly") == Some(&Value::Bool(true));
+        let parts = target.get("allOf").and_then(Value::as_array);
+        if ![&schema, &target].into_iter().chain(parts.into_iter().flatten()).any(is_hidden) {
+            shown.insert(name, schema);
+        }
+    }
+    required.retain(|name| shown.contains_key(name));
+    let least = usize::try_from(least).unwrap_or(usize::MAX);
+    let count = least..=usize::try_from(most).unwrap_or(usize::MAX);
+    Ok(Some(PlainObject { members: shown, required, count }))
+}
+
+/// Whether a schema says nothing of an object but its members.
+fn is_plain(schema: &Map<String, Value>) -> bool {
+    const KNOWN: [&str; 17] = [
         "type",
         "properties",
         "required",
+        "allOf",
+        "minProperties",
+        "maxProperties",
         "title",
         "description",
+        "$comment",
         "example",
         "examples",
         "deprecated",
         "default",
+        "discriminator",
         "xml",
         "externalDocs",
         "additionalProperties",
     ];
-    let schema = schema.as_object()?;
-    let is_plain =
-        schema.keys().all(|keyword| KNOWN.contains(&keyword.as_str()) || keyword.starts_with("x-"))
-            && schema.get("type").is_none_or(|name| name == "object")
-            && schema.get("additionalProperties").is_none_or(|more| *more == Value::Bool(false));
-    let members = schema.get("properties")?.as_object()?;
-    (is_plain
-        && (1..=MAX_ARGUMENTS).contains(&members.len())
-        && (is_required || !schema.contains_key("required")))
-    .then_some(members)
+    let is_known = |(keyword, value): (&String, &Value)| {
+        let is_off =
+            || matches!(keyword.as_str(), "nullable" | "readOnly" | "writeOnly" | "unevaluatedProperties");
+        KNOWN.contains(&keyword.as_str())
+            || keyword.starts_with("x-")
+            || (*value == Value::Bool(false) && is_off())
+    };
+    schema.iter().all(is_known)
+        && schema.get("type").is_none_or(|name| name == "object")
+        && schema.get("additionalProperties").is_none_or(|more| *more == Value::Bool(false))
 }
 
 /// The schema of bytes.
@@ -500,7 +579,9 @@ fn file_schema(description: Option<&str>) -> Value {
 fn file_schema_of(reader: &mut Reader<'_>, schema: &Value) -> Result<Option<Value>, String> {
     let (mut trail, mut lists, mut schema) = (Trail::default(), Vec::new(), schema.clone());
     while let (Some(target), true) = (reader.target(&mut trail, &schema)?, lists.len() <= MAX_LISTS) {
+        // the last is the `Vec<u8>` of Rust
         let is_bytes = target.get("format").is_some_and(|format| format == "binary")
+            || target.pointer("/items/format").is_some_and(|format| format == "uint8")
             || (target.get("contentMediaType").is_some() && target.get("contentEncoding").is_none());
         let description = target.get("description").and_then(Value::as_str).map(str::to_owned);
         match target.get("items") {
@@ -545,8 +626,8 @@ pub(crate) fn is_json(media_type: &str) -> bool {
 }
 
 /// The names of arguments: clashing ones get their place as a suffix, and characters that some models do not accept are
-/// replaced.
-fn free_names(arguments: &[Argument]) -> Vec<String> {
+/// replaced. Where that leaves a doubt which one it is, its description says the name.
+fn free_names(arguments: &mut [Argument]) -> Vec<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     let plain = |text: &str| {
         if text.len() <= MAX_NAME && text.chars().all(is_plain) && !text.is_empty() {
@@ -560,9 +641,17 @@ fn free_names(arguments: &[Argument]) -> Vec<String> {
     wanted.iter().for_each(|name| *uses.entry(name).or_default() += 1);
     let mut free = FreeNames::default();
     uses.keys().for_each(|name| drop(free.take((*name).to_owned())));
-    let named = arguments.iter().zip(&wanted).map(|(argument, name)| match uses.get(name.as_str()) {
-        Some(1) => name.clone(),
-        _ => free.take(format!("{name}_{}", argument.place)),
+    let named = arguments.iter_mut().zip(&wanted).map(|(argument, name)| {
+        let is_alone = uses.get(name.as_str()) == Some(&1);
+        let is_like_it = name.chars().any(|c| c.is_ascii_alphanumeric()) && argument.wanted.is_ascii();
+        if *name != argument.wanted
+            && (!is_alone || !is_like_it || argument.wanted.len() > MAX_NAME)
+            && let Some(schema) = argument.schema.as_object_mut()
+        {
+            let wanted: String = argument.wanted.chars().take(MAX_SHOWN_NAME).collect();
+            add_sentence(schema, &format!("Sent as {}.", Value::from(wanted)));
+        }
+        if is_alone { name.clone() } else { free.take(format!("{name}_{}", argument.place)) }
     });
     named.collect()
 }

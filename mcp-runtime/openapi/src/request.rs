@@ -5,12 +5,15 @@ use std::{
     borrow::Cow,
     collections::HashSet,
     hash::{BuildHasher as _, RandomState},
+    ops::RangeInclusive,
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use mcp_runtime::ToolError;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{
+    AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_decode, percent_decode_str, utf8_percent_encode,
+};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -19,6 +22,8 @@ use crate::{
     writer::{Encoded, Writer},
 };
 
+/// How many members a sentence names.
+const MAX_LISTED: usize = 20;
 /// All but the unreserved characters of URIs.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// As [`ENCODED`], without the reserved characters that neither end a query nor begin another parameter of it.
@@ -137,8 +142,9 @@ pub(crate) enum BodyFormat {
 pub(crate) enum BodyArguments {
     /// The body is one argument.
     Whole(String),
-    /// Each member of the body is an argument. One that is required is sent without members as well.
-    Fields { fields: Vec<Field>, is_required: bool },
+    /// Each member of the body is an argument. One that is required is sent without members as well, if these are as many as
+    /// it may have.
+    Fields { fields: Vec<Field>, is_required: bool, count: RangeInclusive<usize> },
 }
 
 /// A member of a body that is an argument.
@@ -155,6 +161,21 @@ pub(crate) struct Field {
 }
 
 impl Body {
+    /// How many members it has, as a sentence; `None` if that is said by which are required.
+    pub(crate) fn count_rule(&self) -> Option<String> {
+        let BodyArguments::Fields { fields, count, .. } = &self.arguments else { return None };
+        let count = match (*count.start(), *count.end()) {
+            (0, usize::MAX) => return None,
+            (least, usize::MAX) => format!("at least {least}"),
+            (0, most) => format!("at most {most}"),
+            (least, most) => format!("{least} to {most}"),
+        };
+        let names: Vec<_> =
+            fields.iter().take(MAX_LISTED).map(|field| format!("`{}`", field.argument)).collect();
+        let more = if fields.len() > MAX_LISTED { ", .." } else { "" };
+        Some(format!("Give {count} of {}{more}.", names.join(", ")))
+    }
+
     /// Names its arguments, in the order in which they were described.
     pub(crate) fn name_arguments(&mut self, names: &[String]) {
         let arguments: Vec<&mut String> = match &mut self.arguments {
@@ -173,6 +194,10 @@ impl Body {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UrlPath {
     segments: Vec<Vec<PathPart>>,
+    /// What the description has after a `?`: a query that is always sent.
+    query: String,
+    /// The names of the parameters of this query.
+    pub(crate) fixed: Vec<String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -195,6 +220,13 @@ impl UrlPath {
     pub(crate) fn parse(path: &str) -> Result<Self, String> {
         let invalid = |why: &str| format!("the path `{}` {why}", shown(path));
         let path_text = path.strip_prefix('/').ok_or_else(|| invalid("does not begin with `/`"))?;
+        let (path_text, query) = path_text.split_once('?').unwrap_or((path_text, ""));
+        let is_allowed =
+            |c: char| !c.is_ascii() || c.is_ascii_alphanumeric() || "-._~!$&'()*+,;=:@%".contains(c);
+        if !query.chars().all(|c| is_allowed(c) || "/?".contains(c)) {
+            return Err(invalid("has characters in its query that a query cannot have"));
+        }
+        let encoded = |text: &str| utf8_percent_encode(text, CONTROLS).to_string();
         let segments = path_text.split('/').map(|segment| {
             if leads_out(&percent_decode_str(segment).decode_utf8_lossy()) {
                 return Err(invalid("leads out of the API"));
@@ -203,13 +235,12 @@ impl UrlPath {
             let mut rest = segment;
             while let Some((text, after)) = rest.split_once('{') {
                 let (name, after) = after.split_once('}').ok_or_else(|| invalid("has a `{` without `}`"))?;
-                parts.push(PathPart::Text(text.to_owned()));
+                parts.push(PathPart::Text(encoded(text)));
                 parts.push(PathPart::Variable(name.to_owned()));
                 rest = after;
             }
-            parts.push(PathPart::Text(rest.to_owned()));
+            parts.push(PathPart::Text(encoded(rest)));
             parts.retain(|part| *part != PathPart::Text(String::new()));
-            let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-._~!$&'()*+,;=:@%".contains(c);
             let is_text = |part: &PathPart| match part {
                 PathPart::Text(text) => text.chars().all(is_allowed),
                 PathPart::Variable(_) => true,
@@ -220,7 +251,16 @@ impl UrlPath {
                 Err(invalid("has characters that a path cannot have"))
             }
         });
-        Ok(Self { segments: segments.collect::<Result<_, _>>()? })
+        let segments = segments.collect::<Result<_, _>>()?;
+        let pairs = query.split('&').filter(|pair| !pair.is_empty());
+        let fixed = pairs.map(|pair| pair.split('=').next().unwrap_or_default());
+        let fixed = fixed.map(|name| percent_decode_str(name).decode_utf8_lossy().into_owned()).collect();
+        Ok(Self { segments, query: encoded(query), fixed })
+    }
+
+    /// Whether it has a query.
+    pub(crate) fn has_query(&self) -> bool {
+        !self.query.is_empty()
     }
 
     pub(crate) fn variables(&self) -> impl Iterator<Item = &str> {
@@ -276,7 +316,8 @@ impl Call {
     /// The names of the parameters in a place.
     fn names(&self, place: Place) -> Names<'_> {
         let parameters = self.parameters.iter().filter(|parameter| parameter.place == place);
-        Names::new(parameters.map(|parameter| parameter.name.as_str()).collect())
+        let fixed = self.path.fixed.iter().filter(|_| place == Place::Query);
+        Names::new(parameters.map(|parameter| &parameter.name).chain(fixed).map(String::as_str).collect())
     }
 
     /// The request with these arguments: its path and query have at most `max_target` bytes, and its body `max_body`.
@@ -294,6 +335,7 @@ impl Call {
             parameter.write_step(value, path, || self.names(Place::Path))
         })?;
         let mut query = Writer::new("URL", max_target.saturating_sub(path.len() + 1));
+        query.push(self.path.query.as_bytes())?;
         let mut cookies = Writer::new("headers", MAX_HEADERS);
         let mut of_query = Pairs { out: &mut query, between: "&", names: self.names(Place::Query) };
         let mut of_cookies = Pairs { out: &mut cookies, between: "; ", names: self.names(Place::Cookie) };
@@ -615,13 +657,16 @@ impl Body {
                 let members = value.as_object().into_iter().flatten();
                 (Some(value), members.map(|(name, value)| (name.as_str(), value, None)).collect())
             }
-            BodyArguments::Fields { fields, is_required } => {
+            BodyArguments::Fields { fields, is_required, count } => {
                 let given = |field: &'a Field| {
                     Some((field.name.as_str(), arguments.get(&field.argument)?, Some(field)))
                 };
                 let members: Vec<_> = fields.iter().filter_map(given).collect();
                 if members.is_empty() && !is_required {
                     return Ok(None);
+                }
+                if !count.contains(&members.len()) {
+                    return Err(ToolError::new(self.count_rule().unwrap_or_default()));
                 }
                 (None, members)
             }

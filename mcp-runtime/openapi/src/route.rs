@@ -82,6 +82,11 @@ impl Route {
         Self(Rule::Deprecated)
     }
 
+    /// The rule that matches an operation, and no other if its path does not end with `*`.
+    pub(crate) fn of(operation: &Operation) -> Self {
+        Self(Rule::Path(Some(operation.method), operation.path.clone()))
+    }
+
     pub(crate) fn matches(&self, operation: &Operation) -> bool {
         match &self.0 {
             Rule::Tag(tag) => operation.tags.contains(tag),

@@ -198,13 +198,13 @@ pub(crate) fn translate(
     if let (Some(schema), false) = (schema.as_object_mut(), is_whole) {
         schema.retain(|keyword, _| matches!(keyword.as_str(), "type" | "nullable"));
     }
-    let mut root = translation.schema(&schema, 0);
+    let mut root = translation.schema(&schema, 0, false);
     let mut defs: Map<String, Value> = Map::new();
     while let Some(place) = translation.pending.pop() {
         let Some(Target { schema, name, .. }) = translation.targets.get(&place) else { continue };
         if !defs.contains_key(name) {
             let (name, schema) = (name.clone(), schema.clone());
-            defs.insert(name, translation.schema(&schema, 0));
+            defs.insert(name, translation.schema(&schema, 0, false));
         }
     }
     if let (Value::Object(root), false) = (&mut root, defs.is_empty()) {
@@ -251,15 +251,16 @@ impl Translation<'_, '_> {
         Some((place, self.targets.get(&place)?))
     }
 
-    fn schema(&mut self, schema: &Value, depth: usize) -> Value {
+    /// `is_required` of a property: whether it has no default.
+    fn schema(&mut self, schema: &Value, depth: usize, is_required: bool) -> Value {
         let Some(schema) = schema.as_object().filter(|_| depth <= MAX_DEPTH) else {
             return schema.as_bool().map_or_else(|| json!({}), Value::Bool);
         };
         let mut translated = Map::new();
         if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
-            translated = self.referenced(reference, schema, depth);
+            translated = self.referenced(reference, schema, depth, is_required);
         } else {
-            self.keywords(schema, &mut translated, depth);
+            self.keywords(schema, &mut translated, depth, is_required);
         }
         if self.reader.document.version == Version::V3_0 && schema.get("nullable") == Some(&Value::Bool(true))
         {
@@ -273,10 +274,11 @@ impl Translation<'_, '_> {
         reference: &str,
         schema: &Map<String, Value>,
         depth: usize,
+        is_required: bool,
     ) -> Map<String, Value> {
         let mut beside = Map::new();
         if self.reader.document.version == Version::V3_1 {
-            self.keywords(schema, &mut beside, depth);
+            self.keywords(schema, &mut beside, depth, is_required);
         } else if let Some(text @ Value::String(_)) = schema.get("description") {
             // 3.0 ignores what is beside a reference, which explains nothing
             beside.insert("description".to_owned(), text.clone());
@@ -284,18 +286,14 @@ impl Translation<'_, '_> {
         let Some((place, target)) = self.target(reference) else { return beside };
         if depth < MAX_INLINE_DEPTH && (target.uses == 1 || target.is_small) {
             let inner = target.schema.clone();
-            let inner = self.schema(&inner, depth + 1);
+            let inner = self.schema(&inner, depth + 1, is_required);
             match inner {
                 Value::Object(mut inner) if beside.keys().all(is_annotation) => {
                     inner.extend(beside);
                     return inner;
                 }
-                inner => beside
-                    .entry("allOf")
-                    .or_insert_with(|| json!([]))
-                    .as_array_mut()
-                    .map(|all| all.push(inner)),
-            };
+                inner => add_part(&mut beside, inner),
+            }
             return beside;
         }
         beside.insert("$ref".to_owned(), format!("#/$defs/{}", target.name).into());
@@ -304,8 +302,16 @@ impl Translation<'_, '_> {
     }
 
     /// Translates all keywords but `$ref` and `nullable`.
-    fn keywords(&mut self, schema: &Map<String, Value>, into: &mut Map<String, Value>, depth: usize) {
+    fn keywords(
+        &mut self,
+        schema: &Map<String, Value>,
+        into: &mut Map<String, Value>,
+        depth: usize,
+        is_required: bool,
+    ) {
         let hidden = self.hidden_properties(schema);
+        let required: HashSet<&str> = names(schema.get("required")).collect();
+        let mut alternatives = None;
         for (keyword, value) in schema {
             let is_for_requests = matches!(keyword.as_str(), "title" | "examples" | "$comment");
             if is_for_requests && self.direction == Direction::Response {
@@ -313,15 +319,17 @@ impl Translation<'_, '_> {
             }
             let Some(kind) = kind_of(keyword, value) else { continue };
             let translated = match (kind, value) {
-                (Kind::Schema, schema) => self.schema(schema, depth + 1),
+                (Kind::Schema, schema) => self.schema(schema, depth + 1, false),
                 (Kind::Schemas, Value::Array(list)) => {
-                    list.iter().map(|schema| self.schema(schema, depth + 1)).collect()
+                    list.iter().map(|schema| self.schema(schema, depth + 1, false)).collect()
                 }
                 (Kind::SchemasByName, Value::Object(members)) => {
                     let shown = members
                         .iter()
                         .filter(|(name, _)| keyword != "properties" || !hidden.contains(name.as_str()));
-                    let pairs = shown.map(|(name, schema)| (name.clone(), self.schema(schema, depth + 1)));
+                    let pairs = shown.map(|(name, schema)| {
+                        (name.clone(), self.schema(schema, depth + 1, required.contains(name.as_str())))
+                    });
                     Value::Object(pairs.collect())
                 }
                 (Kind::Names, Value::Array(names)) => {
@@ -336,16 +344,25 @@ impl Translation<'_, '_> {
                 }
                 (_, value) => value.clone(),
             };
-            into.insert(keyword.clone(), translated);
+            // a value of several alternatives is refused by `oneOf`, and no model can mend that
+            if keyword == "oneOf" && !have_distinct_types(&translated) {
+                alternatives = Some(translated);
+            } else {
+                into.insert(keyword.clone(), translated);
+            }
+        }
+        match alternatives {
+            Some(list) if into.contains_key("anyOf") => add_part(into, json!({ "anyOf": list })),
+            list => into.extend(list.map(|list| ("anyOf".to_owned(), list))),
         }
         if let Some(types) = schema.get("type").and_then(types) {
             into.insert("type".to_owned(), types);
         }
-        self.translate_words(schema, into);
+        self.translate_words(schema, into, is_required);
     }
 
     /// The words of OpenAPI, and of 3.0, for what 2020-12 says otherwise.
-    fn translate_words(&self, schema: &Map<String, Value>, into: &mut Map<String, Value>) {
+    fn translate_words(&self, schema: &Map<String, Value>, into: &mut Map<String, Value>, is_required: bool) {
         for (exclusive, limit) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
             if schema.get(exclusive) == Some(&Value::Bool(true))
                 && let Some(number) = into.remove(limit)
@@ -370,19 +387,9 @@ impl Translation<'_, '_> {
             into.entry("examples").or_insert_with(|| json!([example]));
         }
         // not as `default`: the runtime would fill it in, and a change of one member would reset the others
-        if let Some(default) = schema.get("default").filter(|default| !default.is_null()) {
-            let default = default.to_string();
-            if default.len() <= MAX_DEFAULT {
-                let description =
-                    into.get("description").and_then(Value::as_str).unwrap_or_default().trim_end();
-                let separator = match description.chars().last() {
-                    None => "",
-                    Some('.' | '!' | '?') => " ",
-                    Some(_) => ". ",
-                };
-                let text = format!("{description}{separator}Default: {default}");
-                into.insert("description".to_owned(), text.into());
-            }
+        let default = schema.get("default").filter(|default| !default.is_null() && !is_required);
+        if let Some(default) = default.map(Value::to_string).filter(|default| default.len() <= MAX_DEFAULT) {
+            add_sentence(into, &format!("Default: {default}"));
         }
     }
 
@@ -400,6 +407,38 @@ impl Translation<'_, '_> {
         let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
         properties.filter(|(_, schema)| is_hidden(schema)).map(|(name, _)| name.as_str()).collect()
     }
+}
+
+/// The names in a list.
+pub(crate) fn names(list: Option<&Value>) -> impl Iterator<Item = &str> {
+    list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// Adds a schema that values conform to as well.
+fn add_part(schema: &mut Map<String, Value>, part: Value) {
+    if let Some(all) = schema.entry("allOf").or_insert_with(|| json!([])).as_array_mut() {
+        all.push(part);
+    }
+}
+
+/// Adds a sentence to the description of a schema.
+pub(crate) fn add_sentence(schema: &mut Map<String, Value>, sentence: &str) {
+    let description = schema.get("description").and_then(Value::as_str).unwrap_or_default().trim_end();
+    let separator = match description.chars().last() {
+        None => "",
+        Some('.' | '!' | '?') => " ",
+        Some(_) => ". ",
+    };
+    let text = format!("{description}{separator}{sentence}");
+    schema.insert("description".to_owned(), text.into());
+}
+
+/// Whether no value is of more than one of these schemas, as far as types tell.
+fn have_distinct_types(schemas: &Value) -> bool {
+    let mut known = HashSet::new();
+    let types = schemas.as_array().into_iter().flatten().map(|schema| schema.get("type")?.as_str());
+    let mut types = types.map(|name| name.map(|name| if name == "integer" { "number" } else { name }));
+    types.all(|name| name.is_some_and(|name| known.insert(name)))
 }
 
 /// The references in a schema.

@@ -1,9 +1,14 @@
 //! A description in YAML as JSON text: the core schema of YAML 1.2, restricted to what JSON can represent. What aliases
 //! repeat is limited, so that a small text does not become a large one.
 
-use std::{collections::HashMap, ops::Range};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap, HashSet},
+    ops::Range,
+};
 
 use saphyr_parser::{Event, Parser, ScalarStyle, StrInput, Tag};
+use serde_json::value::RawValue;
 
 /// How many levels a value may have; readers of JSON have a limit of 128.
 const MAX_DEPTH: usize = 100;
@@ -17,7 +22,8 @@ const MAX_GROWTH: (usize, usize) = (4, 1 << 20);
 pub(crate) fn to_json(yaml: &str) -> Result<String, String> {
     let limit = yaml.len().saturating_mul(MAX_GROWTH.0).saturating_add(MAX_GROWTH.1);
     let parser = Parser::new_from_str(yaml);
-    let mut writer = Writer { parser, json: String::new(), limit, anchors: HashMap::new(), line: 1 };
+    let mut writer =
+        Writer { parser, json: String::new(), limit, anchors: HashMap::new(), merged: 0, line: 1 };
     loop {
         match writer.next()? {
             Event::StreamStart | Event::DocumentStart(_) | Event::Nothing => {}
@@ -37,6 +43,8 @@ struct Writer<'a> {
     limit: usize,
     /// Where the JSON of each anchored value is.
     anchors: HashMap<usize, Range<usize>>,
+    /// How many bytes of JSON were merged into others.
+    merged: usize,
     line: usize,
 }
 
@@ -129,17 +137,21 @@ impl<'a> Writer<'a> {
     }
 
     fn mapping(&mut self, depth: usize) -> Result<(), String> {
-        let mut separator = "{";
+        let (start, mut separator, mut merged) = (self.json.len(), "{", Vec::new());
         loop {
             match self.next()? {
-                Event::MappingEnd => return self.push(if separator == "{" { "{}" } else { "}" }),
-                Event::Scalar(key, style, 0, _) if key != "<<" || style != ScalarStyle::Plain => {
+                Event::MappingEnd => {
+                    self.merge(start, merged)?;
+                    return self.push(if self.json.len() == start { "{}" } else { "}" });
+                }
+                Event::Scalar(key, ScalarStyle::Plain, 0, _) if key == "<<" => {
+                    merged.extend(self.merged_objects()?);
+                    continue;
+                }
+                Event::Scalar(key, _, 0, _) => {
                     self.push(separator)?;
                     // a status is a number in many descriptions
                     self.text(&key)?;
-                }
-                Event::Scalar(key, ..) if key == "<<" => {
-                    return Err(self.error("`<<` is not part of YAML 1.2\nwrite the keys out"));
                 }
                 _ => return Err(self.error("a key is not plain text")),
             }
@@ -148,6 +160,59 @@ impl<'a> Writer<'a> {
             self.value(value, depth + 1)?;
             separator = ",";
         }
+    }
+
+    /// Where the objects are that `<<` names, an alias or a list of aliases.
+    fn merged_objects(&mut self) -> Result<Vec<Range<usize>>, String> {
+        let mut aliases = vec![self.next()?];
+        if matches!(aliases.as_slice(), [Event::SequenceStart(0, None)]) {
+            aliases.clear();
+            loop {
+                match self.next()? {
+                    Event::SequenceEnd => break,
+                    item => aliases.push(item),
+                }
+            }
+        }
+        let place = |alias: &Event<'_>| match alias {
+            Event::Alias(anchor) => self.anchors.get(anchor).cloned(),
+            _ => None,
+        };
+        let is_object =
+            |place: &Range<usize>| self.json.get(place.clone()).is_some_and(|json| json.starts_with('{'));
+        let places = aliases.iter().map(|alias| place(alias).filter(is_object));
+        let refused =
+            || self.error("`<<` takes an alias of a mapping, or a list of them\nwrite the keys out");
+        places.collect::<Option<_>>().ok_or_else(refused)
+    }
+
+    /// Adds the members of other objects that the object which begins at a place does not have.
+    fn merge(&mut self, start: usize, merged: Vec<Range<usize>>) -> Result<(), String> {
+        type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+        if merged.is_empty() {
+            return Ok(());
+        }
+        let own = format!("{}}}", self.json.get(start..).filter(|own| !own.is_empty()).unwrap_or("{"));
+        let keys: Members<'_> = serde_json::from_str(&own).map_err(|error| error.to_string())?;
+        let mut known: HashSet<String> = keys.into_keys().map(Cow::into_owned).collect();
+        for place in merged {
+            let json = self.json.get(place).unwrap_or_default().to_owned();
+            self.merged += json.len();
+            if self.merged > self.limit {
+                return Err(self.error("aliases repeat too much of the description"));
+            }
+            for (name, value) in
+                serde_json::from_str::<Members<'_>>(&json).map_err(|error| error.to_string())?
+            {
+                if known.insert(name.clone().into_owned()) {
+                    self.push(if self.json.len() == start { "{" } else { "," })?;
+                    self.text(&name)?;
+                    self.push(":")?;
+                    self.push(value.get())?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn refuse(&self, tag: Option<&Tag>) -> Result<(), String> {

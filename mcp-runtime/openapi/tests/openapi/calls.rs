@@ -6,7 +6,7 @@ use mcp_runtime::{
 };
 use mcp_runtime_openapi::OpenApi;
 
-use crate::support::{Recorder, one, serve};
+use crate::support::{Recorder, one, serve, with_components};
 
 /// A description of a `GET` with one parameter of any type.
 fn with_parameter(place: &str, style: Option<&str>, explode: Option<bool>) -> String {
@@ -321,4 +321,126 @@ async fn a_request_names_the_server_and_has_a_length_where_apis_want_one() {
     let server = serve(api.headers(|_| async { Ok(vec![("user-agent", "mine".to_owned())]) }));
     server.call("call", json!({})).await.expect_ok();
     assert_eq!(recorder.last().header("user-agent"), Some("mine"));
+}
+
+#[tokio::test]
+async fn a_path_may_have_a_query_of_its_own_and_characters_that_are_encoded() {
+    let recorder = Recorder::start().await;
+    let parameters = json!({ "parameters": [
+        { "name": "action", "in": "query", "schema": { "type": "string" } },
+        { "name": "id", "in": "query", "schema": { "type": "string" } },
+    ] });
+    let server = recorder.serve(&one("GET /größe/{x}.json?action=größe&v=2", &parameters));
+    let properties = server.list_tools().await[0]["inputSchema"]["properties"].clone();
+    assert_eq!(properties, json!({ "x": { "type": "string" }, "id": { "type": "string" } }));
+    server.call("call", json!({ "x": "ä", "id": "7" })).await.expect_ok();
+    assert_eq!(recorder.last().target, "/gr%C3%B6%C3%9Fe/%C3%A4.json?action=gr%C3%B6%C3%9Fe&v=2&id=7");
+    let parameters =
+        json!({ "parameters": [{ "name": "filter", "in": "query", "schema": { "type": "object" } }] });
+    let server = recorder.serve(&one("GET /?action=list", &parameters));
+    let fixed = server.call("call", json!({ "filter": { "action": "delete" } })).await;
+    fixed.expect_failure("`filter.action` is a parameter of its own");
+}
+
+#[tokio::test]
+async fn a_body_of_several_objects_is_one_of_their_members() {
+    let recorder = Recorder::start().await;
+    let components = json!({ "schemas": {
+        "Base": { "type": "object", "required": ["id", "name"], "properties": {
+            "id": { "type": "string", "readOnly": true }, "name": { "type": "string" }, "size": { "type": "integer" },
+        } },
+        "Both": { "allOf": [{ "$ref": "#/components/schemas/Base" }, { "$ref": "#/components/schemas/Base" }] },
+    } });
+    let schema = json!({ "allOf": [
+        { "$ref": "#/components/schemas/Both" },
+        { "type": "object", "required": ["color"], "properties": { "color": { "type": "string" }, "size": { "minimum": 2 } } },
+    ] });
+    let mut operation = body("application/json", &schema, &json!(null));
+    operation["parameters"] = json!([{ "name": "id", "in": "path", "required": true }]);
+    let server = recorder.serve(&with_components("3.0.3", "PUT /{id}", &operation, &components));
+    let input = server.list_tools().await[0]["inputSchema"].clone();
+    assert_eq!(
+        input["required"],
+        json!(["id", "color", "name"]),
+        "no `id_path` beside a member that is read only"
+    );
+    let names: Vec<_> = input["properties"].as_object().expect("properties").keys().collect();
+    assert_eq!(names, ["color", "id", "name", "size"]);
+    server
+        .call("call", json!({ "id": "7", "name": "n", "color": "red", "size": 1 }))
+        .await
+        .expect_failure("size: ");
+    server.call("call", json!({ "id": "7", "name": "n", "color": "red", "size": 2 })).await.expect_ok();
+    assert_eq!(recorder.last().target, "/7");
+    assert_eq!(recorder.last().body, r#"{"color":"red","name":"n","size":2}"#);
+    // one that is not an object, or refuses the members of others, stays a value of its own
+    for part in [
+        json!({ "type": "string" }),
+        json!({ "type": "object", "additionalProperties": false, "properties": { "b": {} } }),
+        json!({ "anyOf": [{ "required": ["a"] }] }),
+    ] {
+        let schema = json!({ "allOf": [{ "type": "object", "properties": { "a": {} } }, part] });
+        let server = recorder.serve(&one("PUT /", &body("application/json", &schema, &json!(null))));
+        let input = server.list_tools().await[0]["inputSchema"].clone();
+        assert!(input["properties"]["body"].is_object(), "{input}");
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_nothing_is_refused_where_the_description_refuses_it() {
+    let recorder = Recorder::start().await;
+    let schema = json!({
+        "type": "object", "minProperties": 1, "maxProperties": 2,
+        "properties": { "a": { "type": "string" }, "b": { "type": "string" }, "c": { "type": "string" } },
+    });
+    let mut operation = body("application/json", &schema, &json!(null));
+    operation["parameters"] = json!([{ "name": "id", "in": "path", "required": true }]);
+    let server = recorder.serve(&one("PATCH /{id}", &operation));
+    let tool = server.list_tools().await.remove(0);
+    assert_eq!(tool["description"], "PATCH /{id}\n\nGive 1 to 2 of `a`, `b`, `c`.");
+    let given = |arguments: Value| server.call("call", arguments);
+    given(json!({ "id": "7" })).await.expect_failure("Give 1 to 2 of `a`, `b`, `c`.");
+    given(json!({ "id": "7", "a": "x", "b": "x", "c": "x" })).await.expect_failure("Give 1 to 2 of");
+    assert_eq!(recorder.count(), 0);
+    given(json!({ "id": "7", "b": "x" })).await.expect_ok();
+    assert_eq!((recorder.last().target.as_str(), recorder.last().body.as_str()), ("/7", r#"{"b":"x"}"#));
+}
+
+#[tokio::test]
+async fn names_that_are_not_told_apart_say_what_they_are_sent_as() {
+    let recorder = Recorder::start().await;
+    let of = |name: &str| json!({ "name": name, "in": "query", "schema": { "type": "string" }, "description": "When" });
+    let names = ["DateCreated", "DateCreated<", "DateCreated>", "名前", "filter[x]"];
+    let server = recorder.serve(&one("GET /", &json!({ "parameters": names.map(of) })));
+    let properties = server.list_tools().await[0]["inputSchema"]["properties"].clone();
+    let told: Vec<_> = properties.as_object().expect("properties").iter().collect();
+    let told: Vec<_> =
+        told.iter().map(|(name, schema)| (name.as_str(), schema["description"].as_str())).collect();
+    assert_eq!(
+        told,
+        [
+            ("DateCreated_query", Some("When")),
+            ("DateCreated_query_2", Some("When. Sent as \"DateCreated<\".")),
+            ("DateCreated_query_3", Some("When. Sent as \"DateCreated>\".")),
+            ("argument", Some("When. Sent as \"名前\".")),
+            ("filter_x", Some("When")),
+        ]
+    );
+    server.call("call", json!({ "DateCreated_query_2": "a", "argument": "b" })).await.expect_ok();
+    assert_eq!(recorder.last().target, "/?DateCreated%3C=a&%E5%90%8D%E5%89%8D=b");
+}
+
+#[tokio::test]
+async fn the_bytes_of_rust_are_a_file_and_not_a_list_of_files() {
+    let recorder = Recorder::start().await;
+    // as `utoipa` and `schemars` write `Vec<u8>`
+    let bytes = json!({ "type": "array", "items": { "type": "integer", "format": "int32", "minimum": 0 }, "contentMediaType": "application/octet-stream" });
+    let other = json!({ "type": "array", "items": { "type": "integer", "format": "uint8", "minimum": 0, "maximum": 255 } });
+    let schema = json!({ "type": "object", "properties": { "file": bytes, "other": other } });
+    let server = recorder.serve(&one("POST /", &body("multipart/form-data", &schema, &json!(null))));
+    let properties = server.list_tools().await[0]["inputSchema"]["properties"].clone();
+    let file = json!({ "type": "string", "contentEncoding": "base64", "description": "In base64." });
+    assert_eq!(properties, json!({ "file": file, "other": file }));
+    server.call("call", json!({ "file": "aGk=", "other": "aGk=" })).await.expect_ok();
+    assert!(recorder.last().body.contains("\r\n\r\nhi\r\n"), "{}", recorder.last().body);
 }

@@ -77,7 +77,7 @@ async fn tools_have_the_texts_and_the_hints_of_their_operations() {
     assert_eq!(
         of("order"),
         json!({
-            "name": "order", "title": "Order", "description": "One order.",
+            "name": "order", "title": "Order", "description": "Order\n\nOne order.",
             "inputSchema": { "type": "object", "properties": { "id": { "type": "string" } }, "required": ["id"], "additionalProperties": false },
             "annotations": { "readOnlyHint": true },
         })
@@ -167,7 +167,7 @@ async fn several_descriptions_are_one_server_by_mounting_them() {
 fn other_documents_are_refused() {
     for (text, why) in [
         ("swagger: '2.0'\npaths: {}", "convert descriptions of Swagger 2.0 first"),
-        ("openapi: 4.0.0", "`openapi` is not 3.0 or 3.1"),
+        ("openapi: 4.0.0", "`openapi` is not 3.0, 3.1 or 3.2"),
         ("{\"openapi\": \"3.1.0\", \"paths\": []}", "not an object"),
         ("{\"openapi\"", "it is not JSON"),
         ("a: [", "it is not YAML"),
@@ -176,4 +176,43 @@ fn other_documents_are_refused() {
         let error = OpenApi::parse(text).expect_err(text).to_string();
         assert!(error.contains(why), "{text}: {error}");
     }
+}
+
+#[test]
+fn all_operations_that_cannot_be_called_are_named_at_once_with_what_to_write() {
+    let paths: serde_json::Map<String, Value> = (0..30)
+        .flat_map(|number| [format!("/good{number}"), format!("/bad{number}#x")])
+        .map(|path| (path, json!({ "delete": {} })))
+        .collect();
+    let description = json!({ "openapi": "3.1.0", "paths": paths }).to_string();
+    let api =
+        || OpenApi::parse(&*description).expect("a description").server("https://x.example").allow_all();
+    let error = error(api());
+    let rules: Vec<_> = error.lines().filter(|line| line.starts_with(".exclude(Route::delete(")).collect();
+    assert_eq!(rules.len(), 30, "{error}");
+    assert!(rules.contains(&".exclude(Route::delete(\"/bad7#x\"))") && !error.contains("good"), "{error}");
+    assert!(error.contains("`DELETE /bad0#x`: the path `/bad0#x` has characters"), "{error}");
+    let without = (0..30).fold(api(), |api, number| api.exclude(Route::delete(format!("/bad{number}#x"))));
+    assert!(mcp_runtime::server!().add(without).build().is_ok());
+}
+
+#[tokio::test]
+async fn an_id_without_a_letter_of_ascii_is_an_error_that_says_what_to_write() {
+    let description =
+        json!({ "openapi": "3.1.0", "paths": { "/a": { "get": { "operationId": "取得" } } } }).to_string();
+    let api = || OpenApi::parse(&*description).expect("a description").server("https://x.example");
+    let error = error(api());
+    assert!(error.contains("`GET /a` has no name in ASCII\nwrite `.rename(\"GET /a\", \"..\")`"), "{error}");
+    assert_eq!(names(api().rename("取得", "take")).await, ["take"]);
+}
+
+#[tokio::test]
+async fn a_description_of_version_3_2_is_read_as_one_of_3_1() {
+    let schema = "{ type: [integer, 'null'], exclusiveMinimum: 1 }";
+    let yaml = format!(
+        "openapi: 3.2.0\npaths: {{ /: {{ get: {{ parameters: [{{ name: p, in: query, schema: {schema} }}] }} }} }}"
+    );
+    let tools =
+        serve(OpenApi::parse(yaml).expect("a description").server("https://x.example")).list_tools().await;
+    assert_eq!(tools[0]["inputSchema"]["properties"]["p"]["exclusiveMinimum"], 1);
 }

@@ -209,7 +209,7 @@ async fn arguments_are_checked_before_the_api_is_asked() {
 #[tokio::test]
 async fn what_a_description_forgets_does_no_harm() {
     let recorder = Recorder::start().await;
-    let yaml = "openapi: 3.0.0\nservers:\npaths:\n  /a/{id}:\n    parameters:\n    get:\n      tags:\n      parameters:\n      responses:\n";
+    let yaml = "openapi: 3.0.0\nservers:\npaths:\n  /a/{id}:\n    parameters:\n    get:\n      deprecated:\n      tags:\n      parameters:\n      responses:\n  /b:\n    post:\n      parameters:\n      - {name: q, in: query, required: , deprecated: , allowReserved: , content: , schema: }\n      requestBody: {required: , description: , content: {multipart/form-data: {schema: , encoding: }}}\n      responses: {200: {content: }}\n  /c:\n    post:\n      requestBody: {content: }\n";
     let server = recorder.serve(yaml);
     let schema = json!({ "type": "object", "properties": { "id": { "type": "string" } }, "required": ["id"], "additionalProperties": false });
     assert_eq!(server.list_tools().await[0]["inputSchema"], schema);
@@ -238,4 +238,59 @@ async fn parameters_of_the_path_item_and_its_references_are_those_of_its_operati
     );
     server.call("get_b_id", json!({ "id": "x", "q": 3 })).await.expect_ok();
     assert_eq!(recorder.last().target, "/b/x?q=3");
+}
+
+#[tokio::test]
+async fn a_value_of_several_alternatives_is_one() {
+    let of =
+        |name: &str| json!({ "type": "object", "properties": { "kind": { "type": "string" }, name: {} } });
+    for (schema, expected) in [
+        (json!({ "oneOf": [of("a"), of("b")] }), json!({ "anyOf": [of("a"), of("b")] })),
+        (
+            json!({ "oneOf": [of("a"), { "type": "string" }] }),
+            json!({ "oneOf": [of("a"), { "type": "string" }] }),
+        ),
+        (
+            json!({ "oneOf": [{ "type": "integer" }, { "type": "number" }] }),
+            json!({ "anyOf": [{ "type": "integer" }, { "type": "number" }] }),
+        ),
+        (
+            json!({ "oneOf": [of("a"), of("b")], "anyOf": [{ "required": ["a"] }, { "required": ["kind"] }] }),
+            json!({
+                "anyOf": [{ "required": ["a"] }, { "required": ["kind"] }],
+                "allOf": [{ "anyOf": [of("a"), of("b")] }],
+            }),
+        ),
+    ] {
+        let (input, output) = published("3.1.0", &schema, &json!({})).await;
+        assert_eq!((&input, &output), (&expected, &expected), "{schema}");
+    }
+    let recorder = Recorder::start().await;
+    let parameters = json!({ "parameters": [{
+        "name": "p", "in": "query", "schema": { "oneOf": [of("a"), of("b")], "discriminator": { "propertyName": "kind" } },
+    }] });
+    let server = recorder.serve(&with_components("3.0.0", "GET /", &parameters, &json!({})));
+    server.call("call", json!({ "p": { "kind": "x", "a": 1, "b": 2 } })).await.expect_ok();
+}
+
+#[tokio::test]
+async fn a_required_value_has_no_default() {
+    let with_default = json!({ "type": "integer", "default": 10, "description": "How many" });
+    let schema = json!({
+        "type": "object", "required": ["must"],
+        "properties": { "must": with_default, "may": with_default, "ref": { "$ref": "#/components/schemas/Ten" } },
+    });
+    let schemas = json!({ "Ten": with_default });
+    let properties = input("3.1.0", &schema, &schemas).await["properties"].clone();
+    let told = |name: &str| properties[name]["description"].as_str().expect("a text").to_owned();
+    assert_eq!(
+        [told("must"), told("may"), told("ref")],
+        ["How many", "How many. Default: 10", "How many. Default: 10"]
+    );
+    let operation = json!({ "parameters": [{ "name": "p", "in": "query", "required": true, "schema": { "$ref": "#/components/schemas/Ten" } }] });
+    let description = with_components("3.1.0", "GET /", &operation, &json!({ "schemas": schemas }));
+    let api = OpenApi::parse(description).expect("a description").server("https://x.example");
+    let published = serve(api).list_tools().await[0]["inputSchema"].clone();
+    assert_eq!(published["properties"]["p"]["description"], "How many");
+    assert_eq!(published["required"], json!(["p"]));
 }

@@ -62,6 +62,8 @@ mod docs {
     struct Tasks;
     #[doc = include_str!("../docs/state.md")]
     struct State;
+    #[doc = include_str!("../docs/token-exchange.md")]
+    struct TokenExchange;
     #[doc = include_str!("../docs/openapi.md")]
     struct OpenApi;
     #[doc = include_str!("../docs/apps.md")]

@@ -27,6 +27,7 @@ pages! {
     install = "install.md";
     dev = "dev.md";
     openapi = "openapi.md";
+    token_exchange = "token-exchange.md";
     apps = "apps.md";
     layers = "layers.md";
     telemetry = "telemetry.md";

@@ -436,6 +436,7 @@ fn no_file_of_a_published_package_includes_a_file_outside_of_it() {
     for (name, text) in texts().filter(|(name, _)| name.ends_with(".rs")) {
         let packages = [
             "mcp-macros",
+            "mcp-runtime/exchange",
             "mcp-runtime/fetch",
             "mcp-runtime/mcp-dev",
             "mcp-runtime/openapi",

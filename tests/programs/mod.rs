@@ -19,12 +19,13 @@ pub fn manifest_dir() -> &'static Path {
 }
 
 /// The packages in the order in which they are published: each depends only on those before it.
-pub const PUBLISHED: [&str; 6] = [
+pub const PUBLISHED: [&str; 7] = [
     "mcp-runtime-macros",
     "mcp-runtime-schema",
     "mcp-runtime-fetch",
     "mcp-runtime",
     "mcp-runtime-openapi",
+    "mcp-runtime-exchange",
     "mcp-dev",
 ];
 

@@ -16,6 +16,6 @@ mod tls_provider;
 #[cfg(feature = "http")]
 pub use request::{
     ExchangeError, FetchError, Fetcher, HttpClient, HttpRequest, HttpResponse, LookUp, LookUpFuture,
-    MAX_DOCUMENT, Network, Reach, user_agent,
+    MAX_DOCUMENT, Network, Reach, issuer_metadata_urls, system_look_up, user_agent,
 };
 pub use tls::tls_config;

@@ -4,7 +4,7 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderName, Method, header};
 use mcp_runtime::{Context, ToolError};
-use mcp_runtime_fetch::{HttpClient, HttpRequest, LookUp, Network, Reach, tls_config, user_agent};
+use mcp_runtime_fetch::{HttpClient, HttpRequest, Network, Reach, system_look_up, tls_config, user_agent};
 use tokio::{sync::Semaphore, time::timeout};
 use url::Url;
 
@@ -41,12 +41,13 @@ impl Server {
                 "the server is not a URL of `http:` or `https:` without credentials and query".to_owned()
             );
         }
-        let look_up: LookUp = Arc::new(|name| {
-            let name = name.to_owned();
-            Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
-        });
         // the program chose the host
-        let network = Network { reach: Reach::Any, look_up, tls: tls_config(&[])?, uses_proxies: false };
+        let network = Network {
+            reach: Reach::Any,
+            look_up: system_look_up(),
+            tls: tls_config(&[])?,
+            uses_proxies: false,
+        };
         let client = HttpClient::new(network, CONNECT_TIMEOUT);
         Ok(Self::Http(Box::new(client), base))
     }

@@ -52,6 +52,17 @@ fn each_program_has_its_items() {
 }
 
 #[test]
+fn the_exchange_example_lists_its_own_tool_and_the_operations_of_the_drive() {
+    let variables = [
+        ("ISSUER", "https://id.example.com".as_ref()),
+        ("DRIVE", "https://drive.example.com".as_ref()),
+        ("DRIVE_SECRET", "secret".as_ref()),
+    ];
+    let listed = run("exchange", &["list"], &variables);
+    assert!(listed.contains("token_length") && listed.contains("list_files"), "{listed}");
+}
+
+#[test]
 fn the_repo_example_searches_a_tree() {
     let tree = TestFolder::default();
     tree.write("src/main.py", "print('needle')\n");

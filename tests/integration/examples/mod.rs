@@ -7,6 +7,7 @@ mod content;
 mod convert;
 mod events;
 mod everything;
+mod exchange;
 mod gateway;
 mod openapi;
 mod protected;

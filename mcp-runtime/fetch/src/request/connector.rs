@@ -32,6 +32,15 @@ pub type LookUp = Arc<dyn Fn(&str) -> LookUpFuture + Send + Sync>;
 /// The addresses of a name, when they are known.
 pub type LookUpFuture = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
 
+/// The look-up of the system, on threads of tokio.
+#[must_use]
+pub fn system_look_up() -> LookUp {
+    Arc::new(|name| {
+        let name = name.to_owned();
+        Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
+    })
+}
+
 /// The addresses that a client connects to, and how.
 #[derive(Clone)]
 pub struct Network {

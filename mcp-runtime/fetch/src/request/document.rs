@@ -10,7 +10,7 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderValue, Method, Response, header};
 use rustls::ClientConfig;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use tokio::time::timeout;
 use url::Url;
 
@@ -141,6 +141,23 @@ impl Fetcher {
         parsed(&self.send(Method::GET, self.check_url(url)?, HeaderMap::new(), "").await?)
     }
 
+    /// The metadata of an authorization server, which must be of exactly this issuer.
+    ///
+    /// # Errors
+    /// The server publishes none, or cannot be reached; for the log.
+    pub async fn issuer_metadata<T: DeserializeOwned>(&self, issuer: &str) -> Result<T, String> {
+        let mut last = String::new();
+        for url in issuer_metadata_urls(issuer) {
+            match self.get::<IssuerMetadata<T>>(&url).await {
+                Ok(metadata) if metadata.issuer == issuer => return Ok(metadata.members),
+                Ok(_) => return Err(format!("the metadata at `{url}` is of another issuer")),
+                Err(error @ FetchError::Status(_)) => last = format!("`{url}`: {error}"),
+                Err(error) => return Err(format!("`{url}`: {error}")),
+            }
+        }
+        Err(format!("`{issuer}` publishes no metadata: {last}"))
+    }
+
     /// Posts a form and returns the server's answer; the client authenticates itself with a name and a secret.
     ///
     /// # Errors
@@ -149,22 +166,63 @@ impl Fetcher {
         &self,
         url: &str,
         fields: &[(&str, &str)],
-        (client_id, secret): (&str, &str),
+        credentials: (&str, &str),
     ) -> Result<T, FetchError> {
-        let url = self.check_url(url)?;
+        parsed(&self.send_form(self.check_url(url)?, fields, Some(credentials)).await?)
+    }
+
+    /// Posts a form to a URL that was checked, with a name and a secret in the header `Authorization`. Any status is a
+    /// document.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or its reply is too large or too late.
+    pub async fn send_form<S: AsRef<str>>(
+        &self,
+        url: Url,
+        fields: &[(&str, S)],
+        credentials: Option<(&str, &str)>,
+    ) -> Result<Response<Vec<u8>>, FetchError> {
         let encoder = || url::form_urlencoded::Serializer::new(String::new());
         let body = encoder().extend_pairs(fields).finish();
-        // both are form-encoded before they become a header (RFC 6749, section 2.3.1)
-        let encoded = |text: &str| encoder().append_key_only(text).finish();
-        let credentials = STANDARD.encode(format!("{}:{}", encoded(client_id), encoded(secret)));
-        let credentials = HeaderValue::try_from(format!("Basic {credentials}"));
-        let mut credentials = credentials.map_err(|error| FetchError::Failed(error.to_string()))?;
-        credentials.set_sensitive(true);
         let form = HeaderValue::from_static("application/x-www-form-urlencoded");
-        let headers =
-            HeaderMap::from_iter([(header::AUTHORIZATION, credentials), (header::CONTENT_TYPE, form)]);
-        parsed(&self.send(Method::POST, url, headers, body).await?)
+        let mut headers = HeaderMap::from_iter([(header::CONTENT_TYPE, form)]);
+        if let Some((client_id, secret)) = credentials {
+            // both are form-encoded before they become a header (RFC 6749, section 2.3.1)
+            let encoded = |text: &str| encoder().append_key_only(text).finish();
+            let credentials = STANDARD.encode(format!("{}:{}", encoded(client_id), encoded(secret)));
+            let credentials = HeaderValue::try_from(format!("Basic {credentials}"));
+            let mut credentials = credentials.map_err(|error| FetchError::Failed(error.to_string()))?;
+            credentials.set_sensitive(true);
+            headers.insert(header::AUTHORIZATION, credentials);
+        }
+        self.send(Method::POST, url, headers, body).await
     }
+}
+
+/// The metadata that an authorization server publishes: RFC 8414, or OpenID Connect Discovery.
+#[derive(Deserialize)]
+struct IssuerMetadata<T> {
+    issuer: String,
+    #[serde(flatten)]
+    members: T,
+}
+
+/// Where the metadata of an issuer may be, in the order in which clients look for it; see
+/// [discovery](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization/authorization-server-discovery).
+#[must_use]
+pub fn issuer_metadata_urls(issuer: &str) -> Vec<String> {
+    let bare = issuer.trim_end_matches('/');
+    let authority = bare.find("://").map_or(0, |at| at + 3);
+    let path_start = bare[authority..].find('/').map_or(bare.len(), |at| authority + at);
+    let (origin, path) = bare.split_at(path_start);
+    let mut urls = vec![
+        format!("{origin}/.well-known/oauth-authorization-server{path}"),
+        format!("{origin}/.well-known/openid-configuration{path}"),
+    ];
+    if !path.is_empty() {
+        urls.push(format!("{origin}{path}/.well-known/openid-configuration"));
+    }
+    urls
 }
 
 /// The value of a successful reply.
@@ -212,6 +270,23 @@ mod tests {
             }
         });
         url
+    }
+
+    #[test]
+    fn metadata_is_looked_for_where_clients_look_for_it() {
+        assert_eq!(
+            issuer_metadata_urls("https://id.example.com/tenant"),
+            [
+                "https://id.example.com/.well-known/oauth-authorization-server/tenant",
+                "https://id.example.com/.well-known/openid-configuration/tenant",
+                "https://id.example.com/tenant/.well-known/openid-configuration",
+            ]
+        );
+        assert_eq!(issuer_metadata_urls("https://id.example.com/").len(), 2);
+        assert_eq!(
+            issuer_metadata_urls("https://id.example.com")[0],
+            issuer_metadata_urls("https://id.example.com/")[0]
+        );
     }
 
     #[tokio::test]

@@ -9,7 +9,7 @@ mod reach;
 #[cfg_attr(not(feature = "client"), path = "plain_body.rs")]
 mod response_body;
 
-pub use connector::{LookUp, LookUpFuture, Network};
-pub use document::{FetchError, Fetcher, MAX_DOCUMENT};
+pub use connector::{LookUp, LookUpFuture, Network, system_look_up};
+pub use document::{FetchError, Fetcher, MAX_DOCUMENT, issuer_metadata_urls};
 pub use http_client::{ExchangeError, HttpClient, HttpRequest, HttpResponse, user_agent};
 pub use reach::Reach;

@@ -19,12 +19,11 @@ use super::{
 use crate::{
     core::{
         observer::Observers,
-        protocol::issuer_metadata_urls,
         reason::Refusal,
         single_flight::{Flight, SingleFlight},
         sync::RwLock,
     },
-    fetch::{FetchError, Fetcher},
+    fetch::Fetcher,
 };
 
 /// Keys of one set, at most.
@@ -43,10 +42,9 @@ pub(super) struct KeyTimes {
     pub(super) cooldown: Duration,
 }
 
-/// The metadata that an authorization server publishes: RFC 8414, or OpenID Connect Discovery.
+/// What is read of the metadata that an authorization server publishes.
 #[derive(Clone, Deserialize)]
 pub(super) struct IssuerMetadata {
-    issuer: String,
     jwks_uri: Option<String>,
     pub(super) introspection_endpoint: Option<String>,
 }
@@ -72,16 +70,7 @@ impl IssuerEndpoint {
     /// # Errors
     /// The server publishes none, or cannot be reached; for the log.
     pub(super) async fn metadata(&self) -> Result<IssuerMetadata, String> {
-        let mut last = String::new();
-        for url in issuer_metadata_urls(&self.issuer) {
-            match self.fetcher.get::<IssuerMetadata>(&url).await {
-                Ok(metadata) if metadata.issuer == self.issuer => return Ok(metadata),
-                Ok(_) => return Err(format!("the metadata at `{url}` is of another issuer")),
-                Err(error @ FetchError::Status(_)) => last = format!("`{url}`: {error}"),
-                Err(error) => return Err(format!("`{url}`: {error}")),
-            }
-        }
-        Err(format!("`{}` publishes no metadata: {last}", self.issuer))
+        self.fetcher.issuer_metadata(&self.issuer).await
     }
 }
 
@@ -259,23 +248,6 @@ impl KnownKey {
 mod tests {
     use super::*;
     use crate::{core::resolver::Resolver, fetch::Reach};
-
-    #[test]
-    fn metadata_is_looked_for_where_clients_look_for_it() {
-        assert_eq!(
-            issuer_metadata_urls("https://id.example.com/tenant"),
-            [
-                "https://id.example.com/.well-known/oauth-authorization-server/tenant",
-                "https://id.example.com/.well-known/openid-configuration/tenant",
-                "https://id.example.com/tenant/.well-known/openid-configuration",
-            ]
-        );
-        assert_eq!(issuer_metadata_urls("https://id.example.com/").len(), 2);
-        assert_eq!(
-            issuer_metadata_urls("https://id.example.com")[0],
-            issuer_metadata_urls("https://id.example.com/")[0]
-        );
-    }
 
     fn source() -> Arc<KeySource> {
         let issuer = "http://127.0.0.1:1".to_owned();

@@ -7,8 +7,8 @@ use url::Url;
 
 use crate::{
     client::Error,
-    core::{jsonrpc::null_is_absent, protocol::issuer_metadata_urls},
-    fetch::{FetchError, Fetcher, MAX_DOCUMENT},
+    core::jsonrpc::null_is_absent,
+    fetch::{FetchError, Fetcher, MAX_DOCUMENT, issuer_metadata_urls},
 };
 
 /// RFC 9728.

@@ -2,8 +2,6 @@
 
 mod error_code;
 mod extension;
-#[cfg(any(feature = "auth", feature = "client-oauth"))]
-mod issuer;
 mod item_list;
 mod log_level;
 mod meta;
@@ -19,8 +17,6 @@ pub(crate) use extension::{
 };
 #[cfg(feature = "skills")]
 pub(crate) use extension::{SKILLS_EXTENSION, SKILLS_SETTINGS};
-#[cfg(any(feature = "auth", feature = "client-oauth"))]
-pub(crate) use issuer::issuer_metadata_urls;
 pub(crate) use item_list::ItemList;
 pub use log_level::LogLevel;
 pub(crate) use meta::*;

@@ -1,0 +1,6 @@
+//! Tokens for callers, from an authorization server of the test.
+
+mod answers;
+mod callers;
+mod support;
+mod tokens;

@@ -1,4 +1,4 @@
-//! A folder is written beside its place, and appears whole or not at all. Nobody can guess the path where it is written, and
+//! A folder is written beside its place, and appears whole or not at all. The path where it is written cannot be guessed, and
 //! nothing is written through what is there already.
 
 use std::{

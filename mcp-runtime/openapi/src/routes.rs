@@ -42,7 +42,7 @@ impl Routes {
         &self.forwarded
     }
 
-    /// Sets the headers of the client's request, which are no arguments.
+    /// Sets the headers of the client's request, which are not arguments.
     pub(crate) fn forward_headers(
         &self,
         context: &Context,

@@ -36,7 +36,7 @@ enum Wide<'a> {
 }
 
 /// An array or object that is being read: its key or index at present, and what was found in it.
-struct OpenValue<'a> {
+struct WideValue<'a> {
     key: Option<Cow<'a, str>>,
     index: usize,
     found: Wide<'a>,
@@ -44,14 +44,14 @@ struct OpenValue<'a> {
 
 impl<'a> Wide<'a> {
     fn find(json: &'a str) -> Option<Self> {
-        let mut open: Vec<OpenValue<'a>> = Vec::new();
+        let mut open: Vec<WideValue<'a>> = Vec::new();
         let mut count = 0;
         for token in Tokens::new(json) {
             let found = match (token, open.last_mut()) {
                 (Token::Open { is_object, .. }, _) => {
                     let found =
                         if is_object { Self::Members(HashMap::new()) } else { Self::Items(HashMap::new()) };
-                    open.push(OpenValue { key: None, index: 0, found });
+                    open.push(WideValue { key: None, index: 0, found });
                     None
                 }
                 (Token::Close { .. }, _) => {
@@ -75,7 +75,7 @@ impl<'a> Wide<'a> {
             let Some(found) = found else { continue };
             match open.last_mut() {
                 None => return Some(found),
-                Some(OpenValue { key, index, found: around }) => match around {
+                Some(WideValue { key, index, found: around }) => match around {
                     Self::Members(members) => drop(members.insert(key.take().unwrap_or_default(), found)),
                     Self::Items(items) => drop(items.insert(*index, found)),
                     Self::Integer(_) => {}

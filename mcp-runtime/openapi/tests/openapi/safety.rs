@@ -293,7 +293,7 @@ async fn a_name_that_is_neither_a_parameter_nor_a_member_of_the_body_is_refused(
 }
 
 #[tokio::test]
-async fn a_request_is_no_larger_than_its_limits_whatever_the_arguments_become() {
+async fn a_request_is_at_most_as_large_as_its_limits_whatever_the_arguments_become() {
     let recorder = Recorder::start().await;
     let list = || json!(vec!["x".repeat(10); 7000]);
     // each of the values has the whole name

@@ -71,13 +71,12 @@ async fn each_error_of_an_authorization_server_has_its_message_and_no_token_is_s
     let errors = Errors::default();
     let server = TestServer::new(builder_with(exchange.clone(), errors.clone())).unwrap();
     let server = server.caller(provider.caller()).header("authorization", "Bearer callers-token");
+    let all = Log::start();
     for (status, body, message, logged) in rows {
-        let (log, guard) = Log::start();
         provider.answer(status, &body);
         let reply = server.call("token", json!({})).await;
-        drop(guard);
         reply.expect_failure(message);
-        let (log, reply, error) = (log.text(), reply.value().to_string(), errors.take());
+        let (log, reply, error) = (all.text(), reply.value().to_string(), errors.take());
         assert!(error.contains(logged), "{status} {body:.80}: {error}");
         for text in [log, reply, error] {
             assert!(
@@ -102,9 +101,8 @@ async fn an_authorization_server_that_cannot_be_reached_is_not_available() {
 async fn a_successful_call_logs_no_token() {
     let provider = Provider::start().await;
     let exchange = provider.exchange().audience("drive");
-    let (log, guard) = Log::start();
+    let log = Log::start();
     call(&provider, &exchange, "callers-token").await.expect_text("issued-1");
-    drop(guard);
     let texts = [log.text(), format!("{exchange:?}"), format!("{exchange:#?}")];
     for secret in ["callers-token", SECRET, "issued-1"] {
         assert!(texts.iter().all(|text| !text.contains(secret)), "{texts:?}");

@@ -4,7 +4,7 @@ use std::{
     future::IntoFuture as _,
     io,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, SystemTime},
@@ -191,21 +191,26 @@ pub(crate) async fn call(provider: &Provider, exchange: &TokenExchange, token: &
     call_as(exchange, Some(provider.caller()), &format!("Bearer {token}")).await
 }
 
-/// What was logged by this thread.
+/// What was logged by all tests of the process.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    /// Logs go here until the guard is dropped.
-    pub(crate) fn start() -> (Self, tracing::subscriber::DefaultGuard) {
-        let log = Self::default();
-        let writer = log.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_max_level(tracing::Level::TRACE)
-            .with_ansi(false)
-            .with_writer(move || writer.clone())
-            .finish();
-        (log, tracing::subscriber::set_default(subscriber))
+    /// The log, which begins with the first call.
+    pub(crate) fn start() -> Self {
+        static LOG: OnceLock<Log> = OnceLock::new();
+        let log = LOG.get_or_init(|| {
+            let log = Self::default();
+            let writer = log.clone();
+            let subscriber = tracing_subscriber::fmt()
+                .with_max_level(tracing::Level::TRACE)
+                .with_ansi(false)
+                .with_writer(move || writer.clone())
+                .finish();
+            tracing::subscriber::set_global_default(subscriber).unwrap();
+            log
+        });
+        log.clone()
     }
 
     pub(crate) fn text(&self) -> String {

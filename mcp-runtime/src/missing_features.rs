@@ -141,7 +141,10 @@ missing! {
         "this method needs the feature `config` of `mcp-runtime`",
         "the feature `config` is off",
         "add it to the dependency in Cargo.toml: `features = [\"config\"]`";
-    crate::ServerBuilder { fn config<S>(Self) -> Self; }
+    crate::ServerBuilder {
+        fn config<S>(Self) -> Self;
+        fn configure<A>(Self, A) -> Self;
+    }
 }
 
 #[cfg(not(feature = "metrics"))]

@@ -270,6 +270,98 @@ async fn over_stdio_it_starts_and_functions_that_need_them_say_what_is_missing()
     assert!(status.success() && log.contains("- token: is missing") && !log.contains(PLANTED), "{log}");
 }
 
+/// One whose options and items depend on its settings.
+fn configured(probe: Probe, arguments: &[&str]) -> Probe {
+    probe.set("PROBE_CONFIGURES", "1").arg(arguments)
+}
+
+#[test]
+fn options_and_items_that_depend_on_settings_are_those_of_the_settings_as_they_were_read() {
+    let run = |arguments: &[&str]| configured(Probe::complete(), arguments).stdout();
+    assert!(run(&["list"]).contains("configured"));
+    assert_eq!(run(&["call", "configured"]), "eu\n");
+    assert_eq!(run(&["call", "configured", "--region=us"]), "us\n");
+    assert!(run(&["schema", "--region=us"]).contains("In us."));
+    let text = configured(Probe::complete(), &["list", "--database=/closed"]).failure();
+    assert!(text.contains("`.configure(..)` has failed: no entry for ****"), "{text}");
+    assert!(text.contains("settings.rs:") && !text.contains(PLANTED), "{text}");
+}
+
+#[test]
+fn without_its_settings_a_server_is_not_configured_and_says_what_is_missing() {
+    let missing = |arguments: &[&str]| configured(Probe::new(), arguments);
+    // also if the function would fail, or the settings are wrong
+    for other in ["--database=/closed", "--timeout=0"] {
+        assert!(missing(&["--help", other]).stdout().contains("--token TOKEN"));
+        assert!(missing(&["--version", other]).stdout().starts_with("probe "));
+        let shown = missing(&["config", other]).run();
+        assert!(String::from_utf8_lossy(&shown.stdout).contains("region"), "{shown:?}");
+        assert!(String::from_utf8_lossy(&shown.stderr).contains("- token: is missing"), "{shown:?}");
+    }
+    for command in [["list"].as_slice(), &["list", "--json"], &["schema"]] {
+        let output = missing(command).run();
+        let (text, note) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success() && text.contains("free") && !text.contains("configured"), "{text}");
+        let parts = ["items and options that need settings are missing here: ", "- token: is missing"];
+        assert!(parts.iter().all(|part| note.contains(part)), "{note}");
+        // a note is beside incomplete lists only
+        let output = configured(Probe::complete(), command).run();
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    }
+    // an option that is not set may be what protects them
+    for command in [["call", "free"], ["read", "probe://region"], ["prompt", "ask"]] {
+        assert!(missing(&command).failure().contains("- token: is missing"), "{command:?}");
+    }
+    assert!(missing(&["--http", "127.0.0.1:0"]).failure().contains("- token: is missing"));
+}
+
+#[tokio::test]
+async fn over_stdio_a_server_that_is_not_configured_calls_nothing() {
+    let mut server = LineConnection::spawn(&mut configured(Probe::new(), &[]).command());
+    let reply = server.reply_to(&call(1, "free", &json!({}))).await;
+    assert_eq!(reply["result"]["isError"], true, "{reply}");
+    assert!(text_of(&reply).contains("- token: is missing"), "{reply}");
+    server.close_input().await;
+    assert!(server.exit().await.0.success());
+}
+
+#[test]
+fn a_function_that_configures_a_server_has_settings_and_registers_none() {
+    #[mcp_config]
+    struct Own {
+        #[mcp(default = 1)]
+        number: u32,
+    }
+    #[mcp_config]
+    struct Other {
+        #[mcp(default = 1)]
+        other_number: u32,
+    }
+    let refused = |server: ServerBuilder| server.build().expect_err("an error").to_string();
+    let text = refused(mcp_runtime::server!().configure(|server, _: &Own| Ok(server)));
+    assert!(
+        text.contains("`.configure(..)` takes `&Own`") && text.contains("add `.config::<Own>()`"),
+        "{text}"
+    );
+    let nested = mcp_runtime::server!().config::<Own>();
+    let text = refused(nested.configure(|server, own: &Own| {
+        assert_eq!(own.number, 1);
+        Ok(server.config::<Other>().configure(|server, other: &Other| {
+            assert_eq!(other.other_number, 1);
+            Ok(server)
+        }))
+    }));
+    assert!(text.contains("call them outside of it"), "{text}");
+    let inner = mcp_runtime::server!().state(Own { number: 2 }).configure(|server, _: &Own| Ok(server));
+    let text = refused(mcp_runtime::server!().mount("inner", inner));
+    assert!(text.contains("the server that is mounted as `inner` has `.configure(..)`"), "{text}");
+    // a value that a test gives
+    let given = mcp_runtime::server!().config::<Own>().state(Own { number: 3 });
+    let given = given
+        .configure(|server, own: &Own| Ok(server.info(|info| info.instructions(own.number.to_string()))));
+    assert_eq!(given.build().expect("a server").instructions(), Some("3"));
+}
+
 #[test]
 fn resources_and_prompts_say_it_too_and_items_are_listed() {
     for command in [["read", "probe://region"], ["prompt", "ask"]] {

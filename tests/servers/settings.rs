@@ -10,6 +10,7 @@ use std::{
 use mcp_runtime::{
     config::{Config as _, Secret},
     prelude::*,
+    tool::{ToolCall, ToolDef},
 };
 use tokio::runtime::Handle;
 
@@ -204,7 +205,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let server = if way == "mounted" { named.mount("inner", made(given)) } else { made(given) };
         return Ok(server.run()?);
     }
-    let server = made(named.config::<Settings>());
+    let mut server = made(named.config::<Settings>());
+    if std::env::var_os("PROBE_CONFIGURES").is_some() {
+        server = server.configure(|server, settings: &Settings| {
+            if settings.database.ends_with("closed") {
+                return Err(format!("no entry for {}", settings.token.expose()).into());
+            }
+            let region = settings.common.region.clone();
+            let tool = ToolDef::builder("configured").description("Which data centre.");
+            let server = server.info(|info| info.instructions(format!("In {region}.")));
+            Ok(server.add(tool.handler(move |_: ToolCall| std::future::ready(region.clone()))))
+        });
+    }
     let listed = |name| {
         let text = std::env::var_os(name)?.to_string_lossy().into_owned();
         Some(text.split(' ').map(str::to_owned).collect::<Vec<_>>())

@@ -19,14 +19,19 @@ pub(super) enum Command {
     Http(String),
     /// An action, and the caller that it runs as: as the host without a caller.
     Action(Action, Option<Arc<Principal>>),
-    /// Prints the settings.
-    #[cfg(feature = "config")]
-    Config,
     /// Adds the server to a client, by these options.
     #[cfg(feature = "install")]
     Install(Vec<String>),
+    Describe(Description),
+}
+
+/// What a command prints of a server without calling it.
+#[derive(Debug, PartialEq)]
+pub(super) enum Description {
     Help,
     Version,
+    #[cfg(feature = "config")]
+    Settings,
 }
 
 /// A command that calls the server.
@@ -110,7 +115,7 @@ impl Command {
         let Some(word) = arguments.next() else { return Ok(Self::Default) };
         let is_command = word != INSTALL && commands().any(|command| command == word);
         if is_command && arguments.as_slice().iter().any(|text| is_help(text)) {
-            return Ok(Self::Help);
+            return Ok(Self::Describe(Description::Help));
         }
         let command = match &*word {
             "stdio" => Self::Stdio,
@@ -139,11 +144,11 @@ impl Command {
                 Self::Action(Action::Schema, caller)
             }
             #[cfg(feature = "config")]
-            "config" => Self::Config,
+            "config" => Self::Describe(Description::Settings),
             #[cfg(feature = "install")]
             "install" => Self::Install(arguments.by_ref().collect()),
-            "--help" | "-h" | "help" => Self::Help,
-            "--version" | "-V" => Self::Version,
+            "--help" | "-h" | "help" => Self::Describe(Description::Help),
+            "--version" | "-V" => Self::Describe(Description::Version),
             other => match other.strip_prefix("--http=") {
                 Some(text) => Self::Http(parse_address(Some(text))?),
                 None => {
@@ -353,11 +358,11 @@ mod tests {
             "stdio --help",
             "--http -h",
         ] {
-            assert_eq!(parse(line), Ok(Command::Help), "{line}");
+            assert_eq!(parse(line), Ok(Command::Describe(Description::Help)), "{line}");
         }
         assert!(parse("lsit --help").is_err_and(|error| error.contains("did you mean `list`?")));
         #[cfg(feature = "config")]
-        assert_eq!(parse("config --help"), Ok(Command::Help));
+        assert_eq!(parse("config --help"), Ok(Command::Describe(Description::Help)));
         #[cfg(feature = "install")]
         assert_eq!(parse("install --help"), Ok(Command::Install(vec!["--help".into()])));
     }

@@ -21,6 +21,7 @@ use std::{
 use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 
 use command::Command;
+use print::About;
 pub use print::{content_value, list_text, print_result};
 pub use terminal::answer_question;
 
@@ -42,7 +43,8 @@ impl ServerBuilder {
     /// to stderr, and the exit code is 1.
     ///
     /// With `.config(..)` the settings are flags here too: `--database x` or `--timeout=9`, before or after the command;
-    /// `--help` lists them, and the command `config` prints their values.
+    /// `--help` lists them, and the command `config` prints their values. Both and `--version` build nothing: they work whatever
+    /// is missing.
     ///
     /// The [keys](Stores::keys), if none are set, come [from the environment](Stores::keys_from_env). The
     /// [store](Self::shared) that replicas share, if none is set, is the one at the URL in `MCP_SHARED`.
@@ -79,17 +81,50 @@ impl ServerBuilder {
     }
 
     fn run_arguments(self, arguments: Vec<OsString>) -> Result<()> {
-        stderr_subscriber::install(self.options.telemetry.forward_events);
+        let forward_events = stderr_subscriber::install();
         #[cfg(not(feature = "config"))]
         let (command, this) = (parse(arguments.into_iter())?, self);
         #[cfg(feature = "config")]
-        let (command, this) = self.parse_with_settings(arguments)?;
+        let (command, mut this) = self.parse_with_settings(arguments)?;
+        #[cfg(feature = "config")]
+        this.read_settings();
+        // nothing is built for these, so that they work whatever is missing
+        if let Command::Describe(what) = &command {
+            return this.about().print(what);
+        }
+        #[cfg(feature = "config")]
+        let this = this.configured()?;
+        if let Some(start) = forward_events.filter(|_| this.options.telemetry.forward_events) {
+            start();
+        }
         let builder = if this.options.stores.has_keys() { this } else { this.stores(Stores::keys_from_env) };
         run_command(share_by_environment(builder, std::env::var(SHARED))?.build()?, command)
     }
 }
 
+impl ServerBuilder {
+    fn about(&self) -> About<'_> {
+        About {
+            name: &self.info.name,
+            version: &self.info.version,
+            instructions: self.info.instructions.as_deref(),
+            #[cfg(feature = "config")]
+            settings: self.settings.as_ref().and_then(|settings| settings.as_read()?.texts()),
+        }
+    }
+}
+
 impl Server {
+    fn about(&self) -> About<'_> {
+        About {
+            name: self.name(),
+            version: self.version(),
+            instructions: self.instructions(),
+            #[cfg(feature = "config")]
+            settings: self.server_settings().and_then(|settings| settings.texts()),
+        }
+    }
+
     /// Runs the command in these arguments, which do not begin with the program's name: like
     /// [`ServerBuilder::run_with_args`], for a program that needs the server before. Its settings were read when it was
     /// built, so their flags are errors. The keys, if none are set, come from `MCP_SERVER_KEYS`.
@@ -97,7 +132,10 @@ impl Server {
     /// # Errors
     /// The server cannot be served, the arguments are not a command, or what a command called failed.
     pub fn run_with_args<T: Into<OsString>>(self, arguments: impl IntoIterator<Item = T>) -> Result<()> {
-        stderr_subscriber::install(self.options().telemetry.forward_events);
+        let forward_events = stderr_subscriber::install();
+        if let Some(start) = forward_events.filter(|_| self.options().telemetry.forward_events) {
+            start();
+        }
         let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
         #[cfg(feature = "config")]
         settings::report_late_flags(&self, &arguments)?;
@@ -146,16 +184,13 @@ fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command> {
 
 fn run_command(server: Server, command: Command) -> Result<()> {
     match command {
-        Command::Help => print::print_help(&server),
-        Command::Version => print::print_line(&format!("{} {}", server.name(), server.version())),
+        Command::Describe(what) => server.about().print(&what),
         Command::Default if stdin().is_terminal() => {
             print::print_welcome(&server);
             serve_stdio(&server)
         }
         Command::Default | Command::Stdio => serve_stdio(&server),
         Command::Http(address) => serve_http(&server, &address),
-        #[cfg(feature = "config")]
-        Command::Config => settings::print_settings(&server),
         #[cfg(feature = "install")]
         Command::Install(options) => {
             check_flags(&server)?;
@@ -163,6 +198,12 @@ fn run_command(server: Server, command: Command) -> Result<()> {
         }
         Command::Action(action, caller) => {
             check_flags(&server)?;
+            #[cfg(feature = "config")]
+            if let Some(note) = server.server_settings().and_then(|settings| settings.incomplete_note())
+                && matches!(action, command::Action::List { .. } | command::Action::Schema)
+            {
+                print::print_to_stderr(&note);
+            }
             block_on(Builder::new_current_thread(), pin!(print::run_action(server, &action, caller)))
         }
     }

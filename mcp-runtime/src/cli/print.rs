@@ -10,7 +10,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Map, Value, json};
 
 use super::{
-    command::{ACTIONS, Action},
+    command::{ACTIONS, Action, Description},
     terminal,
 };
 use crate::{
@@ -44,6 +44,27 @@ const CALLER: &str = "  --as SUBJECT           make the request as this caller, 
 /// How long the state may take to end after a command, unless another time is set.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// What commands print of a server that need not be built for them.
+pub(super) struct About<'a> {
+    pub(super) name: &'a str,
+    pub(super) version: &'a str,
+    pub(super) instructions: Option<&'a str>,
+    /// Their part of the help, their values, and what is missing or wrong.
+    #[cfg(feature = "config")]
+    pub(super) settings: Option<(String, String, Option<String>)>,
+}
+
+impl About<'_> {
+    pub(super) fn print(&self, what: &Description) -> Result<()> {
+        match what {
+            Description::Help => print_help(self),
+            Description::Version => print_line(&format!("{} {}", self.name, self.version)),
+            #[cfg(feature = "config")]
+            Description::Settings => super::settings::print_settings(self.settings.as_ref()),
+        }
+    }
+}
+
 /// Prints text and a line end to stdout.
 pub(super) fn print_line(text: &str) -> Result<()> {
     print_bytes(format!("{text}\n").as_bytes())
@@ -74,15 +95,15 @@ fn program_name() -> String {
         .map_or("server".into(), |name| name.to_string_lossy().into_owned())
 }
 
-pub(super) fn print_help(server: &Server) -> Result<()> {
-    let (name, version, program) = (server.name(), server.version(), program_name());
-    let instructions = server.instructions().map(|text| format!("{text}\n\n")).unwrap_or_default();
+fn print_help(about: &About<'_>) -> Result<()> {
+    let About { name, version, instructions, .. } = about;
+    let program = program_name();
+    let instructions = instructions.map(|text| format!("{text}\n\n")).unwrap_or_default();
     let actions: String = ACTIONS.iter().map(|(usage, does)| format!("  {usage:<22} {does}\n")).collect();
     #[cfg(feature = "config")]
-    let settings = server.server_settings().filter(|settings| !settings.is_empty());
+    let settings = about.settings.as_ref().map(|(help, ..)| (" [SETTINGS]", format!("{help}\n\n")));
     #[cfg(feature = "config")]
-    let (placeholder, settings) =
-        settings.map_or(("", String::new()), |settings| (" [SETTINGS]", format!("{}\n\n", settings.help())));
+    let (placeholder, settings) = settings.unwrap_or_default();
     #[cfg(not(feature = "config"))]
     let (placeholder, settings) = ("", "");
     print_line(&format!(

@@ -8,9 +8,8 @@ use crate::core::server::{Error, Result, Server, ServerBuilder};
 impl ServerBuilder {
     /// Takes the flags of settings from the arguments, and parses the command in the others.
     pub(super) fn parse_with_settings(mut self, arguments: Vec<OsString>) -> Result<(Command, Self)> {
-        let server = self.name_of_server().to_owned();
         let arguments = match &mut self.settings {
-            Some(settings) => settings.take_flags(&server, arguments),
+            Some(settings) => settings.take_flags(&self.info.name, arguments),
             None => arguments,
         };
         Ok((parse(arguments.into_iter())?, self))
@@ -31,10 +30,10 @@ pub(super) fn report_late_flags(server: &Server, arguments: &[OsString]) -> Resu
 }
 
 /// Prints values and sources of settings; the error lists missing and invalid ones.
-pub(super) fn print_settings(server: &Server) -> Result<()> {
-    let Some(settings) = server.server_settings().filter(|settings| !settings.is_empty()) else {
+pub(super) fn print_settings(settings: Option<&(String, String, Option<String>)>) -> Result<()> {
+    let Some((_, table, problems)) = settings else {
         return Err(Error::usage("this server has no settings\nadd `.config::<Settings>()` to its builder"));
     };
-    print_bytes(settings.table().as_bytes())?;
-    server.check_settings()
+    print_bytes(table.as_bytes())?;
+    problems.clone().map_or(Ok(()), |problems| Err(Error::settings(problems)))
 }

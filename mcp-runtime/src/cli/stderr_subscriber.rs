@@ -4,6 +4,7 @@
 use std::{
     fmt::{self, Write as _},
     io::Write as _,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use tracing::{
@@ -21,20 +22,25 @@ use crate::core::{
 struct StderrSubscriber {
     level: LevelFilter,
     /// Whether events are also sent to clients.
-    forwards: bool,
+    forwards: &'static AtomicBool,
 }
 
-/// Installs the subscriber, unless the program has one.
-pub(super) fn install(forwards: bool) {
-    if !tracing::dispatcher::has_been_set() {
-        let level =
-            ["MCP_LOG", "RUST_LOG"].into_iter().find_map(|key| parse_level(&std::env::var(key).ok()?));
-        let subscriber = StderrSubscriber { level: level.unwrap_or(LevelFilter::WARN), forwards };
-        // another thread may have installed one concurrently
-        if tracing::subscriber::set_global_default(subscriber).is_ok() && forwards {
-            register_forwarder();
-        }
+/// Installs the subscriber, unless the program has one. Returns how to let it send events to clients, once the options are
+/// known.
+pub(super) fn install() -> Option<impl FnOnce()> {
+    static FORWARDS: AtomicBool = AtomicBool::new(false);
+    if tracing::dispatcher::has_been_set() {
+        return None;
     }
+    let level = ["MCP_LOG", "RUST_LOG"].into_iter().find_map(|key| parse_level(&std::env::var(key).ok()?));
+    let subscriber = StderrSubscriber { level: level.unwrap_or(LevelFilter::WARN), forwards: &FORWARDS };
+    // another thread may have installed one concurrently
+    tracing::subscriber::set_global_default(subscriber).ok()?;
+    Some(|| {
+        FORWARDS.store(true, Ordering::Relaxed);
+        register_forwarder();
+        tracing::callsite::rebuild_interest_cache();
+    })
 }
 
 /// The level that a variable names; directives for single targets are left to other subscribers.
@@ -44,12 +50,16 @@ fn parse_level(variable: &str) -> Option<LevelFilter> {
 
 impl Subscriber for StderrSubscriber {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        let forwarded = self.forwards && may_forward(metadata);
+        let forwarded = self.forwards.load(Ordering::Relaxed) && may_forward(metadata);
         !metadata.is_span() && (*metadata.level() <= self.level || forwarded)
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(if self.forwards { self.level.max(LevelFilter::DEBUG) } else { self.level })
+        Some(if self.forwards.load(Ordering::Relaxed) {
+            self.level.max(LevelFilter::DEBUG)
+        } else {
+            self.level
+        })
     }
 
     fn event(&self, event: &Event<'_>) {
@@ -58,7 +68,7 @@ impl Subscriber for StderrSubscriber {
             // a failed write cannot be reported anywhere
             let _result = std::io::stderr().write_all(line.as_bytes());
         }
-        if self.forwards {
+        if self.forwards.load(Ordering::Relaxed) {
             forward(event);
         }
     }

@@ -4,6 +4,7 @@
 //! Over HTTP a server whose settings are missing or wrong does not start. Everywhere else it does, since a client would show
 //! no more than that it did not: functions that take the settings, or state made of them, answer what is missing.
 
+mod configure;
 mod descriptor;
 mod duration;
 mod reading;
@@ -21,6 +22,7 @@ pub use descriptor::{
 };
 pub use secret::Secret;
 
+use configure::ConfigureFn;
 pub(crate) use reading::ReadSettings;
 use reading::{ConfigSchema, ConfigType, check_declarations};
 use sources::{Flags, Surroundings};
@@ -68,6 +70,8 @@ impl ServerBuilder {
 pub(crate) struct PendingSettings {
     configs: Vec<ConfigType>,
     flags: Flags,
+    functions: Vec<ConfigureFn>,
+    read: Option<ReadSettings>,
 }
 
 impl PendingSettings {
@@ -83,13 +87,18 @@ impl PendingSettings {
         others
     }
 
+    /// The settings, if they were read.
+    pub(crate) fn as_read(&self) -> Option<&ReadSettings> {
+        self.read.as_ref()
+    }
+
+    /// The settings, if they were read.
+    pub(crate) fn into_read(self) -> Option<ReadSettings> {
+        self.read
+    }
+
     /// Reads the settings, and adds them to the state: in place of those that are missing or wrong, the reason.
-    pub(crate) fn read(
-        &self,
-        server: &str,
-        state: &mut Extensions,
-        errors: &mut Vec<BuildError>,
-    ) -> ReadSettings {
+    fn read(&self, server: &str, state: &mut Extensions, errors: &mut Vec<BuildError>) -> ReadSettings {
         let schemas = self.schemas(server);
         errors.extend(check_declarations(&schemas).into_iter().map(BuildError::new));
         let surroundings = Surroundings::of_process();
@@ -122,6 +131,12 @@ impl PendingSettings {
             errors.push(BuildError::new(format!(
                 "the server that is mounted as `{prefix}` has `.config::<{name}>()`, which only the outer one reads\n\
                  load them before: `.state({name}::load()?)`"
+            )));
+        }
+        if !self.functions.is_empty() {
+            errors.push(BuildError::new(format!(
+                "the server that is mounted as `{prefix}` has `.configure(..)`, which only the outer one applies\n\
+                 mount it there: `.configure(|server, settings: &Settings| Ok(server.mount(..)))`"
             )));
         }
     }

@@ -148,6 +148,10 @@ pub(crate) struct ReadSettings {
     /// The values that are invalid, and not only missing.
     pub(super) wrong: Vec<String>,
     pub(super) problems: Option<Arc<str>>,
+    /// Whether functions of `configure` were called, or would have been.
+    pub(super) is_configured: bool,
+    /// Whether one of them was not called, since its settings are missing or wrong.
+    pub(super) is_incomplete: bool,
 }
 
 impl ReadSettings {
@@ -176,6 +180,8 @@ impl ReadSettings {
             has_wrong_flags: !flags.problems.is_empty(),
             wrong: Vec::new(),
             problems: None,
+            is_configured: false,
+            is_incomplete: false,
         };
         let mut configs = Vec::new();
         for schema in schemas {
@@ -544,8 +550,14 @@ impl ReadSettings {
         name == "config" || self.settings.iter().any(|read| read.setting.flag == name)
     }
 
+    /// Their part of `--help`, the table of their values, and what is missing or wrong; `None` without settings.
+    pub(crate) fn texts(&self) -> Option<(String, String, Option<String>)> {
+        let problems = self.problems().map(str::to_owned);
+        (!self.is_empty()).then(|| (self.help(), self.table(), problems))
+    }
+
     /// Their part of `--help`.
-    pub(crate) fn help(&self) -> String {
+    fn help(&self) -> String {
         let mut rows = Vec::new();
         for ReadSetting { setting, .. } in &self.settings {
             let value =
@@ -585,7 +597,7 @@ impl ReadSettings {
     }
 
     /// Their values and where these come from, without those that are secret.
-    pub(crate) fn table(&self) -> String {
+    fn table(&self) -> String {
         let mut rows = Vec::new();
         for ReadSetting { setting, value, source, .. } in &self.settings {
             let shown = match value {

@@ -40,7 +40,7 @@ use crate::core::{
     tool::Tool,
 };
 #[cfg(feature = "config")]
-use crate::settings::PendingSettings;
+use crate::settings::{PendingSettings, ReadSettings};
 
 /// Purpose of the key that seals `requestState`.
 const REQUEST_STATE: &str = "mcp-runtime call state 1";
@@ -67,11 +67,11 @@ const CURSOR: &str = "mcp-runtime list cursor 1";
 #[must_use = "a builder does nothing before `.run()` or `.build()`"]
 // one field for each kind of thing that its methods collect, which `build` takes apart
 pub struct ServerBuilder {
-    info: ServerInfo,
+    pub(crate) info: ServerInfo,
     /// The module that invoked `server!()`.
     module: &'static str,
     pub(crate) options: Options,
-    state: Extensions,
+    pub(crate) state: Extensions,
     items: Vec<RegisteredItem>,
     /// The types and prefixes of its services.
     services: Vec<(TypeId, String)>,
@@ -80,7 +80,7 @@ pub struct ServerBuilder {
     pub(crate) errors: Vec<BuildError>,
     handle_receivers: Vec<HandleReceiver>,
     /// Outermost first.
-    layers: Vec<ItemLayer>,
+    pub(crate) layers: Vec<ItemLayer>,
     /// Innermost first.
     transforms: Vec<Transform>,
     #[cfg(feature = "auth")]
@@ -115,12 +115,6 @@ impl ServerBuilder {
             #[cfg(feature = "config")]
             settings: None,
         }
-    }
-
-    /// The server's name.
-    #[cfg(all(feature = "cli", feature = "config"))]
-    pub(crate) fn name_of_server(&self) -> &str {
-        &self.info.name
     }
 
     /// Offers every annotated function of the crate that called `server!()`.
@@ -494,8 +488,8 @@ impl ServerBuilder {
     pub fn build(mut self) -> Result<Server> {
         #[cfg(feature = "config")]
         let server_settings = {
-            let Self { settings, info, state, errors, .. } = &mut self;
-            settings.take().map(|settings| settings.read(&info.name, state, errors))
+            self = self.configured()?;
+            self.settings.take().and_then(|settings| settings.into_read())
         };
         self.state_fns.declare(&mut self.state, &mut self.errors);
         #[cfg(feature = "metrics")]
@@ -520,7 +514,10 @@ impl ServerBuilder {
             Ok(registry) if errors.is_empty() => registry,
             assembled => {
                 errors.extend(assembled.err().into_iter().flatten());
-                return Err(report("the server cannot be built", &errors));
+                let error = report("the server cannot be built", &errors);
+                #[cfg(feature = "config")]
+                let error = ReadSettings::explain_build_error(server_settings.as_ref(), error);
+                return Err(error);
             }
         };
         let takes_handle = items.iter().any(|item| item.takes::<ServerHandle>());

@@ -166,11 +166,9 @@ pub use capability::events as event;
 #[cfg(feature = "skills")]
 pub use capability::skills as skill;
 pub use capability::{prompts as prompt, resources as resource};
-#[cfg(all(feature = "macros", feature = "config"))]
-pub use mcp_runtime_macros::mcp_config;
 #[cfg(feature = "macros")]
 pub use mcp_runtime_macros::{
-    main, mcp_error, mcp_event, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type,
+    main, mcp_config, mcp_error, mcp_event, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type,
 };
 #[cfg(feature = "audit")]
 pub use observers::audit;

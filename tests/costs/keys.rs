@@ -15,7 +15,6 @@ use super::{
 
 /// Takes maps by all kinds of keys
 #[mcp_tool]
-#[allow(clippy::too_many_arguments)]
 pub(crate) fn index(
     slip: Option<u32>,
     bytes: Option<BTreeMap<i8, u32>>,

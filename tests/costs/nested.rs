@@ -89,7 +89,6 @@ pub(crate) enum Part {
 
 /// Takes what contains itself
 #[mcp_tool]
-#[allow(clippy::too_many_arguments)]
 pub(crate) fn nest(
     slip: Option<u32>,
     lists: Option<Lists>,

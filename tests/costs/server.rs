@@ -35,7 +35,6 @@ struct Row {
 
 /// Takes everything
 #[mcp_tool]
-#[allow(clippy::too_many_arguments)]
 fn take(
     limit: Option<u32>,
     maps: Option<Vec<BTreeMap<u32, u32>>>,
@@ -117,7 +116,6 @@ struct Trip {
 
 /// Takes more
 #[mcp_tool]
-#[allow(clippy::too_many_arguments)]
 fn hold(
     tree: Option<Tree>,
     amounts: Option<Vec<Amount>>,

@@ -18,7 +18,6 @@ pub(crate) struct Tag {
 
 /// Takes texts
 #[mcp_tool]
-#[allow(clippy::too_many_arguments)]
 pub(crate) fn parse(
     slip: Option<u32>,
     tags: Option<Vec<Tag>>,

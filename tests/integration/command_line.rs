@@ -131,6 +131,7 @@ fn a_call_from_a_shell_says_who_calls_and_with_which_scopes_and_claims() {
     let output = run(&["call", "whoami"]);
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success() && stderr.contains("--as SUBJECT"), "{stderr}");
+    assert!(stderr.contains("needs a caller who is authenticated"), "{stderr}");
     let as_host = || {
         let mut program = fixture();
         program.env("FIXTURE_SCOPED", "1").stdin(Stdio::null());
@@ -143,6 +144,9 @@ fn a_call_from_a_shell_says_who_calls_and_with_which_scopes_and_claims() {
     assert!(list(&[]).contains("purge"), "the host sees everything");
     assert!(!list(&["--as", "ada"]).contains("purge"), "a caller sees what its scopes allow");
     assert!(list(&["--as", "ada", "--scope", "admin"]).contains("purge"));
+    let output = as_host().args(["call", "purge", "--as", "ada"]).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("unknown tool `purge`") && stderr.contains("`--scope SCOPE`"), "{stderr}");
     let (code, message) = failure(&["call", "whoami", "--scope", "notes:read"]);
     assert!(code == Some(1) && message.contains("`--as SUBJECT` is missing"), "{message}");
 }

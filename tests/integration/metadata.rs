@@ -298,7 +298,7 @@ async fn client_requests_have_meta_in_2025_11_25() {
             ctx.elicit::<bool>("form", "Sure?").meta("of", "form").answer(),
             ctx.elicit_url("visit", "Go there.", "https://a.example").meta("of", "visit"),
             ctx.sample("model", model),
-            ctx.roots("roots"),
+            ctx.roots("roots").meta("of", "roots"),
         );
         format!("{} {} {} {}", form.is_ok(), visit.is_ok(), model.is_ok(), roots.is_ok())
     }
@@ -319,7 +319,7 @@ async fn client_requests_have_meta_in_2025_11_25() {
             requests.take().into_iter().map(|(_, params)| params["_meta"]["of"].clone()).collect();
         asked.sort_by_key(Value::to_string);
         let known = match revision {
-            Revision::V2025_11_25 => json!(["form", "model", "visit", null]),
+            Revision::V2025_11_25 => json!(["form", "model", "roots", "visit"]),
             Revision::V2025_06_18 => json!([null, null, null]),
             Revision::V2024_11_05 | Revision::V2025_03_26 => json!([null, null]),
             _ => json!([null, null, null, null]),

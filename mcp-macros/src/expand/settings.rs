@@ -139,6 +139,7 @@ impl ConfigStruct<'_> {
                 }
             }
         };
+        let inner = quote_spanned!(Span::mixed_site()=> __rt::needs_config! { #inner });
         private_scope(*krate, &cfgs(attrs), &inner)
     }
 }

@@ -120,7 +120,14 @@ fn read_param(
         let payload = options.iter().find(|option| kind == Kind::Event && option.name == "payload");
         let what = if payload.is_some() { "the payload" } else { "`&T`, which is injected" };
         for option in options.iter().filter(|option| payload.is_none() || option.name != "payload") {
-            errors.at(&option.key, format_args!("`{}` does not apply to {what}\nremove it", option.name));
+            let by_value = match &*option.name {
+                "inject" => ", or the `&`: what is made for each call, such as `Claims<T>`, is a value",
+                _ => "",
+            };
+            errors.at(
+                &option.key,
+                format_args!("`{}` does not apply to {what}\nremove it{by_value}", option.name),
+            );
         }
         if let Some(payload) = payload {
             payload.flag(errors);

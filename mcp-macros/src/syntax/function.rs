@@ -30,7 +30,7 @@ impl ToTokens for Function {
         let Self { attrs, vis, sig, body } = self;
         // First, so that the user's own lint levels win.
         tokens.extend(quote_spanned! {Span::mixed_site()=>
-            #[allow(clippy::needless_pass_by_value, clippy::unused_async)]
+            #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments, clippy::unused_async)]
         });
         tokens.extend(quote!(#(#attrs)* #vis #sig #body));
     }

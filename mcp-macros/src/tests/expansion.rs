@@ -19,7 +19,7 @@ fn the_function_is_always_first_and_without_helper_attributes() {
             options,
             r#"#[doc = " Docs stay."] pub async fn x( #[doc = " gone"] #[mcp(default)] a: u32, #[cfg(all())] b: &Db, ) -> u32 { if 1 }"#,
         );
-        let start = "#[allow(clippy::needless_pass_by_value,clippy::unused_async)]#[doc=\"Docsstay.\"]\
+        let start = "#[allow(clippy::needless_pass_by_value,clippy::too_many_arguments,clippy::unused_async)]#[doc=\"Docsstay.\"]\
                      pubasyncfnx(a:u32,#[cfg(all())]b:&Db,)->u32{if1}";
         assert!(flat(&expansion).starts_with(start), "{}", flat(&expansion));
     }

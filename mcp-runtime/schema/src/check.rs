@@ -75,6 +75,8 @@ pub(super) struct Validation<'a> {
     pub(super) null_is_absent: bool,
     /// Whether `format` is an assertion.
     pub(super) check_formats: bool,
+    /// Whether the `format` of numbers is.
+    pub(super) check_integers: bool,
     /// Whether a value must also be decoded without a second try: by the first alternative of its type, and with scalars that
     /// no type refuses.
     pub(super) reads_once: bool,
@@ -104,6 +106,7 @@ impl<'a> Validation<'a> {
             nodes,
             null_is_absent,
             check_formats: false,
+            check_integers: false,
             reads_once: false,
             fail_fast: true,
             path: Vec::new(),
@@ -180,6 +183,16 @@ impl<'a> Validation<'a> {
             self.errors.push(ValidationError::new(path_text(&self.path), mismatch()));
         }
         false
+    }
+
+    /// Says of the last error, that of an empty text, that nothing need be sent.
+    pub(super) fn advise_absence(&mut self) {
+        if !self.fail_fast
+            && !self.is_report_full()
+            && let Some(error) = self.errors.last_mut()
+        {
+            error.message.push_str("; leave it out to send none");
+        }
     }
 
     /// As [`fail`](Self::fail), at a member.
@@ -274,7 +287,7 @@ impl<'a> Validation<'a> {
     fn check_keywords(&mut self, id: NodeId, node: &'a SchemaNode, value: &'a Value) -> bool {
         let matches_rules = match value {
             Value::Number(number) => {
-                node.number.as_ref().is_none_or(|rules| self.fail_if(rules.broken(number)))
+                node.number.as_ref().is_none_or(|rules| self.check_number(rules, number))
             }
             Value::String(text) => node.string.as_ref().is_none_or(|rules| self.check_string(rules, text)),
             Value::Array(items) => node.array.as_ref().is_none_or(|rules| self.check_array(rules, items)),
@@ -359,6 +372,12 @@ impl<'a> Validation<'a> {
             }
             Applicator::DependentSchema(key, id) => value.get(key).is_none() || self.check(*id, value),
         }
+    }
+
+    fn check_number(&mut self, rules: &NumberRules, number: &Number) -> bool {
+        let integer = rules.integer.filter(|integer| self.check_integers && !integer.holds(number));
+        self.fail_if(rules.broken(number))
+            && integer.is_none_or(|integer| self.fail(|| Mismatch::of_integer(number, integer)))
     }
 
     fn check_string(&mut self, rules: &StringRules, text: &str) -> bool {
@@ -561,7 +580,7 @@ impl StringRules {
             let summary = quote(text);
             match (length, pattern) {
                 (Some(length), _) => {
-                    let Mismatch { expected, message } = length();
+                    let Mismatch { expected, message, .. } = length();
                     Mismatch::new(expected, format!("{summary} {message}"))
                 }
                 (None, pattern) => {

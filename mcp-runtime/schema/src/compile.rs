@@ -9,6 +9,7 @@ use super::alternatives::settle_alternatives;
 use super::format::StringFormat;
 use super::needs_validation::enforcement;
 use super::node::{Alternatives, Applicator, Choices, Contains, NodeId, Property, SchemaNode, TypeSet};
+use super::number::IntegerType;
 use super::pattern::TextPattern;
 use super::{equality, walk};
 
@@ -423,6 +424,9 @@ impl Compiler<'_> {
                 },
                 "format" if value.is_string() => {
                     node.has_format = true;
+                    if let Some(integer) = value.as_str().and_then(IntegerType::named) {
+                        node.number.get_or_insert_default().integer = Some(integer);
+                    }
                     if let Some(format) = value.as_str().and_then(StringFormat::from_name) {
                         node.string.get_or_insert_default().format = Some(format);
                     }

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Number, Value};
+
+use super::number::IntegerType;
 
 /// One place where a value does not conform to a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,13 +13,27 @@ pub struct ValidationError {
     pub path: String,
     /// The value that the schema expects, as in `an integer`.
     pub expected: String,
+    /// What a report can say more about.
+    pub kind: ErrorKind,
     /// The message without the path.
-    message: String,
+    pub message: String,
+}
+
+/// The kind of an error, where a report says more than its message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// A required member is absent.
+    Missing,
+    /// A number is not one of an integer type.
+    NotOfType(IntegerType),
+    /// Any other.
+    Other,
 }
 
 impl ValidationError {
     pub(super) fn new(path: String, mismatch: Mismatch) -> Self {
-        Self { path, expected: mismatch.expected, message: mismatch.message }
+        let Mismatch { expected, message, kind } = mismatch;
+        Self { path, expected, kind, message }
     }
 }
 
@@ -35,17 +51,24 @@ impl fmt::Display for ValidationError {
 pub(super) struct Mismatch {
     pub(super) expected: String,
     pub(super) message: String,
+    pub(super) kind: ErrorKind,
 }
 
 impl Mismatch {
     pub(super) fn new(expected: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { expected: expected.into(), message: message.into() }
+        Self { expected: expected.into(), message: message.into(), kind: ErrorKind::Other }
     }
 
     /// The mismatch of a required member that is absent.
     pub(super) fn missing(expected: String) -> Self {
         let message = format!("is missing ({expected})");
-        Self { expected, message }
+        Self { expected, message, kind: ErrorKind::Missing }
+    }
+
+    /// The mismatch of a number that an integer type does not hold.
+    pub(super) fn of_integer(number: &Number, integer: IntegerType) -> Self {
+        let message = integer.refusal(&number.to_string());
+        Self { expected: integer.to_string(), message, kind: ErrorKind::NotOfType(integer) }
     }
 }
 

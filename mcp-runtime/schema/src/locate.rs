@@ -15,8 +15,6 @@ pub struct Place {
     pub path: String,
     /// The value there as a message shows it, unless it is an array or an object.
     pub value: Option<String>,
-    /// Where that value begins.
-    pub start: usize,
 }
 
 /// How deep an error without a position of its own is followed.
@@ -91,7 +89,6 @@ fn find_value(json: &str, offset: usize, or_before: bool) -> FoundValue {
                 if reach(range.end) >= offset {
                     let mut found = at(&mut steps, range.end, None);
                     found.place.value = json.get(range.clone()).map(summarize_scalar);
-                    found.place.start = range.start;
                     return found;
                 }
             }
@@ -131,7 +128,7 @@ fn reach(json: &str, end: usize) -> usize {
 }
 
 /// A scalar in a message, truncated to a readable length.
-fn summarize_scalar(json: &str) -> String {
+pub(super) fn summarize_scalar(json: &str) -> String {
     match serde_json::from_str(json) {
         Ok(Value::String(text)) => summarize(&Value::String(text)),
         // numbers keep their digits

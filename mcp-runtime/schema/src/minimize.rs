@@ -28,9 +28,24 @@ pub(super) const ANNOTATIONS: [&str; 7] =
 ///
 /// A `title` at the root is kept: schemars' `subschema_for` does not add one.
 pub fn minimize(root: &mut Value, direction: Direction) {
+    minimize_typed(root, direction);
+    drop_number_formats(root);
+}
+
+/// The same, with the formats of numbers, which tell their types, until [`drop_number_formats`].
+pub fn minimize_typed(root: &mut Value, direction: Direction) {
     minimize_node(root, direction);
     share_recursion(root);
     drop_unused_defs(root);
+}
+
+/// Removes the formats of numbers.
+pub fn drop_number_formats(schema: &mut Value) {
+    let Value::Object(map) = schema else { return };
+    walk::subschemas_mut(map, &mut |_, child| drop_number_formats(child));
+    if map.get("format").and_then(Value::as_str).is_some_and(|format| NUMBER_FORMATS.contains(&format)) {
+        map.remove("format");
+    }
 }
 
 fn minimize_node(schema: &mut Value, direction: Direction) {
@@ -45,9 +60,6 @@ fn minimize_node(schema: &mut Value, direction: Direction) {
     map.remove("$schema");
     if map.get("default") == Some(&Value::Null) {
         map.remove("default");
-    }
-    if map.get("format").and_then(Value::as_str).is_some_and(|format| NUMBER_FORMATS.contains(&format)) {
-        map.remove("format");
     }
     if direction == Direction::Input {
         drop_optional_nulls(map);

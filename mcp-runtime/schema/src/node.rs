@@ -2,7 +2,10 @@
 
 use serde_json::{Number, Value};
 
-use super::{format::StringFormat, needs_validation::Enforcement, pattern::TextPattern, sort::sort_by};
+use super::{
+    format::StringFormat, needs_validation::Enforcement, number::IntegerType, pattern::TextPattern,
+    sort::sort_by,
+};
 
 /// The index of a node in its arena.
 pub(super) type NodeId = usize;
@@ -165,6 +168,8 @@ pub(super) struct NumberRules {
     pub(super) exclusive_minimum: Option<Number>,
     pub(super) exclusive_maximum: Option<Number>,
     pub(super) multiple_of: Option<Number>,
+    /// An annotation, unless the value is for a type of Rust.
+    pub(super) integer: Option<IntegerType>,
 }
 
 /// The keywords of strings.

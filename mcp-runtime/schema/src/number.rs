@@ -1,6 +1,6 @@
 //! Exact comparison and division of JSON numbers: `2^53 + 1` is not `2^53`, `0.3` is a multiple of `0.1`.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, fmt};
 
 use serde_json::Number;
 
@@ -41,6 +41,62 @@ fn float(number: &Number) -> f64 {
 /// Whether a number is an integer by value: `30.0` is.
 pub(super) fn is_integer(number: &Number) -> bool {
     !number.is_f64() || float(number).fract() == 0.0
+}
+
+/// An integer type of Rust.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IntegerType {
+    min: i128,
+    max: u128,
+}
+
+impl IntegerType {
+    /// By its name, as in `u8`, or that of its `format`, as in `uint8`.
+    pub fn named(name: &str) -> Option<Self> {
+        macro_rules! by_name {
+            ($($integer:ident $format:literal)*) => {
+                match name {
+                    $(stringify!($integer) | $format => Some(Self {
+                        min: i128::try_from($integer::MIN).ok()?,
+                        max: u128::try_from($integer::MAX).ok()?,
+                    }),)*
+                    _ => None,
+                }
+            };
+        }
+        by_name!(i8 "int8" i16 "int16" i32 "int32" i64 "int64" i128 "int128" isize "int"
+            u8 "uint8" u16 "uint16" u32 "uint32" u64 "uint64" u128 "uint128" usize "uint")
+    }
+
+    /// Whether it holds a number that is an integer. A float is also the next integers beyond 128 bits.
+    pub(super) fn holds(self, number: &Number) -> bool {
+        match (number.as_i64(), number.as_u64()) {
+            (Some(number), _) if number < 0 => i128::from(number) >= self.min,
+            (_, Some(number)) => u128::from(number) <= self.max,
+            _ => {
+                let float = float(number);
+                let is_beyond = float >= u128::MAX as f64 || float <= i128::MIN as f64;
+                !is_beyond && float as i128 >= self.min && float as u128 <= self.max
+            }
+        }
+    }
+
+    /// The message about a number that it does not hold, which is shown as it was written.
+    pub fn refusal(self, number: &str) -> String {
+        if number.contains(['.', 'e', 'E']) {
+            format!("{number} is not {self}")
+        } else if number.starts_with('-') {
+            format!("{number} is less than the minimum of {}", self.min)
+        } else {
+            format!("{number} is greater than the maximum of {}", self.max)
+        }
+    }
+}
+
+impl fmt::Display for IntegerType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an integer from {} to {}", self.min, self.max)
+    }
 }
 
 /// Whether `divisor` divides `number` without remainder, in decimal notation.

@@ -29,7 +29,13 @@ impl<'a> Validation<'a> {
             let name = property.name.as_str();
             match map.get(name) {
                 Some(Value::Null) if self.null_is_absent && !property.required => {}
-                Some(value) => is_valid &= self.check_at(PathStep::Key(name), property.schema, value),
+                Some(value) => {
+                    let is_accepted = self.check_at(PathStep::Key(name), property.schema, value);
+                    if !is_accepted && !property.required && value.as_str() == Some("") {
+                        self.advise_absence();
+                    }
+                    is_valid &= is_accepted;
+                }
                 None if property.required => is_valid = self.fail_missing(property.schema, name),
                 None => {}
             }

@@ -127,10 +127,11 @@ impl Validator {
         validation
     }
 
-    /// The errors as for a type that reads the value: a text has its `format`.
+    /// The errors as for a type that reads the value: a text has its `format`, and a number that of its integer type.
     pub fn errors_of_type(&self, value: &Value, null_is_absent: bool) -> Vec<ValidationError> {
         let mut validation = self.validation();
         (validation.null_is_absent, validation.check_formats) = (null_is_absent, true);
+        validation.check_integers = true;
         validation.errors_at(0, value)
     }
 

@@ -187,7 +187,7 @@ pub(super) async fn run_action(
     if let Some(serving) = serving {
         server.end_state(serving, server.options().limits.shutdown_timeout.unwrap_or(END_TIMEOUT)).await;
     }
-    printed
+    printed.map_err(|error| with_scope_hint(error, &client))
 }
 
 /// A message of a server in this process, or an argument.
@@ -318,6 +318,17 @@ async fn describe(client: &MemoryClient, settings: Option<Value>) -> Result<Valu
         all.insert("settings".into(), settings);
     }
     Ok(all.into())
+}
+
+/// An error of a request by a caller without scopes, for whom an item that needs some is not there, with how to have one.
+fn with_scope_hint(error: Error, client: &MemoryClient) -> Error {
+    let connection = &client.connection;
+    let has_no_scopes = connection.caller().is_some_and(|caller| caller.scopes().is_empty());
+    let is_unknown = error.to_string().contains(": unknown ");
+    if !has_no_scopes || !is_unknown || connection.server.registry().scoped().is_empty() {
+        return error;
+    }
+    Error::call(format!("{error}\nsome items need a scope, and are not there without it: `--scope SCOPE`"))
 }
 
 /// Prints a reply: texts and a resource's bytes unchanged, anything else as JSON.

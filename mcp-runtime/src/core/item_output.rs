@@ -65,7 +65,7 @@ use crate::{
     message = "a function whose result is `{O}` cannot return `{Self}`",
     label = "cannot be converted into `{O}`",
     note = "a tool returns text, a number, `()`, `Option<T>`, `Json<T>` or content blocks; a resource text, a number, `Json<T>`, `Bytes`, `Vec<u8>` or `ResourceContents`; a prompt text, messages or content blocks; the function of an event `bool` or an `Option` of what the subscriber sees; all of them `{O}`, or a `Result` of these",
-    note = "for a type of yours, or a list of it: `mcp_runtime::Json<{Self}>`, or `impl IntoOutput<{O}> for {Self}`; for bytes of a tool: `Image`, `Audio` or `Embedded`",
+    note = "for a type of yours, or a list of it: `Json<..>` of it, which no prompt returns, or `impl IntoOutput<{O}> for {Self}`; for bytes of a tool: `Image`, `Audio` or `Embedded`",
     note = "the `Json` of another crate cannot be returned: write `mcp_runtime::Json` instead"
 )]
 pub trait IntoOutput<O> {

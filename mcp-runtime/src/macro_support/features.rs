@@ -18,6 +18,24 @@ macro_rules! __needs_events {
     };
 }
 
+#[cfg(feature = "config")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __needs_config {
+    ($($expansion:tt)*) => { $($expansion)* };
+}
+
+#[cfg(not(feature = "config"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __needs_config {
+    ($($expansion:tt)*) => {
+        ::core::compile_error!(
+            "`#[mcp_config]` needs the feature `config` of `mcp-runtime`\n`cargo add mcp-runtime --features config`"
+        );
+    };
+}
+
 #[cfg(feature = "tasks")]
 #[doc(hidden)]
 #[macro_export]
@@ -36,7 +54,9 @@ macro_rules! __needs_tasks {
     };
 }
 
-pub use crate::{__needs_events as needs_events, __needs_tasks as needs_tasks};
+pub use crate::{
+    __needs_config as needs_config, __needs_events as needs_events, __needs_tasks as needs_tasks,
+};
 
 /// Without the feature, after the error at the option.
 #[cfg(not(feature = "tasks"))]

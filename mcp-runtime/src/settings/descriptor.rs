@@ -203,7 +203,8 @@ pub fn deserialize_config<'de, S: Config, D: Deserializer<'de>>(deserializer: D)
     match decode_members(&mut members).filter(|_| durations.is_empty()) {
         Some(settings) => Ok(settings),
         None => {
-            let mut errors = object_errors(&args::<S>(), &Value::Bool(true), &members, &[]);
+            let problems = object_errors(&args::<S>(), &Value::Bool(true), &members, &[]);
+            let mut errors: Vec<String> = problems.iter().map(ToString::to_string).collect();
             errors.extend(durations.into_iter().map(|(path, text)| format!("{path}: {text}")));
             Err(D::Error::custom(errors.join("; ")))
         }

@@ -57,7 +57,10 @@ impl ConfigType {
             fields: S::DESCRIPTOR.fields.iter().map(|field| field.arg.name()).collect(),
             schema: root_schema::<S>,
             decode: |members| Some(Box::new(decode_members::<S>(members)?)),
-            errors: |schema, members, violations| object_errors(&args::<S>(), schema, members, violations),
+            errors: |schema, members, violations| {
+                let problems = object_errors(&args::<S>(), schema, members, violations);
+                problems.iter().map(ToString::to_string).collect()
+            },
             insert: |value, state| {
                 if let Ok(value) = value.downcast::<S>() {
                     state.insert(*value);

@@ -174,7 +174,7 @@ impl Drop for TestIssuer {
 
 impl TestServer {
     /// Sends the next requests as the caller of this access token or API key, if [`auth`](crate::ServerBuilder::auth) accepts
-    /// it. A [`TestIssuer`] issues tokens.
+    /// it. They have its header `Authorization`, as over HTTP. A [`TestIssuer`] issues tokens.
     ///
     /// # Errors
     /// The token is refused: the status over HTTP and its message, such as `401: the token has expired`.
@@ -195,6 +195,9 @@ impl TestServer {
         let caller = verified
             .map_err(|refused| format!("{}: {}", refused.refusal.status().as_u16(), refused.message))?;
         self.client.connection.set_caller(Some(caller));
+        let headers = Arc::make_mut(&mut self.client.connection.headers);
+        headers.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
+        headers.push(("authorization".to_owned(), format!("Bearer {token}")));
         Ok(self)
     }
 }

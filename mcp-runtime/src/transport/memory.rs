@@ -114,6 +114,12 @@ impl MemoryConnection {
         self.context.access_rules = Some(self.server.access_rules().clone());
     }
 
+    /// Whose requests these are.
+    #[cfg(feature = "cli")]
+    pub(crate) fn caller(&self) -> Option<&Principal> {
+        self.context.caller.as_deref()
+    }
+
     /// Leaves the instances of templates out of the lists from now on: they are data, and may need a database.
     #[cfg(feature = "cli")]
     pub(crate) fn leave_out_instances(&mut self) {

@@ -22,9 +22,15 @@ async fn notes_of_tenant(caller: &Principal, #[mcp(inject)] claims: Claims<Tenan
     format!("{} of {}", caller.subject(), claims.0.tenant)
 }
 
+/// The header of the request
+#[mcp_tool]
+fn shows_authorization(ctx: &Context) -> String {
+    ctx.header("authorization").unwrap_or_default().to_owned()
+}
+
 fn server(issuer: &TestIssuer) -> ServerBuilder {
     let oauth = Oauth::issuer(issuer.url()).resource(RESOURCE).scopes(["notes:read"]);
-    mcp_runtime::server!().tool::<notes_of_tenant>().auth(oauth)
+    mcp_runtime::server!().tool::<notes_of_tenant>().tool::<shows_authorization>().auth(oauth)
 }
 
 fn ada(issuer: &TestIssuer) -> Principal {
@@ -41,6 +47,7 @@ async fn a_token_of_the_test_issuer_is_accepted_over_http_and_in_memory() {
     assert_eq!(text_of(&reply.json()), "ada of acme");
     let client = TestServer::new(server(&issuer)).unwrap().token(&token).await.unwrap();
     client.call("notes_of_tenant", json!({})).await.expect_text("ada of acme");
+    client.call("shows_authorization", json!({})).await.expect_text(&format!("Bearer {token}"));
     // another one whose keys have changed is fetched again
     issuer.rotate_keys().unwrap();
     let token = issuer.token(&ada(&issuer), RESOURCE);

@@ -39,7 +39,6 @@ fn breaks(_: &Completion) -> Vec<String> {
 }
 
 #[mcp_prompt]
-#[allow(clippy::too_many_arguments)]
 fn review(
     #[mcp(complete = ids)] id: String,
     tone: Option<Tone>,

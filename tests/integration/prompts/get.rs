@@ -72,7 +72,6 @@ async fn a_prompt_without_arguments_has_no_such_member() {
 }
 
 #[mcp_prompt]
-#[allow(clippy::too_many_arguments)]
 async fn typed(
     count: u32,
     style: Style,
@@ -131,7 +130,7 @@ async fn every_invalid_argument_is_reported_at_once() {
             "`count`",
             "`style`",
             "medium",
-            "`short`",
+            "`style`: \"medium\" is not one of \"short\"",
             "`flag`",
             "`yes`",
             "`day`: \"2024-02-30\" is not a date, as in 2026-",

@@ -128,7 +128,6 @@ enum Amount {
 
 /// Takes a value of each type
 #[mcp_tool]
-#[allow(clippy::too_many_arguments)]
 fn take(
     filter: Option<Due>,
     ids: Option<Vec<uuid::Uuid>>,
@@ -227,6 +226,122 @@ async fn what_a_type_that_parses_itself_refuses_is_named_by_path_and_value() {
     }
     let text = failure(&server.call("take", json!({ "filter": { "even": "x".repeat(1_000_001) } })).await);
     assert!(text.len() < 2_000 && text.contains("xxx…\" is not accepted: "), "{text}");
+}
+
+/// What the fields of the enums below are.
+#[mcp_type]
+#[derive(Debug)]
+struct Task {
+    name: String,
+    estimate: Even,
+    hours: u8,
+}
+
+#[mcp_type]
+#[derive(Debug)]
+enum ByName {
+    Task(Task),
+}
+
+#[mcp_type]
+#[derive(Debug)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum ByTag {
+    Task(Task),
+    Nothing,
+}
+
+#[mcp_type]
+#[derive(Debug)]
+#[serde(tag = "kind", content = "of", rename_all = "snake_case")]
+enum ByTagAside {
+    Task(Task),
+    Nothing,
+}
+
+#[mcp_type]
+#[derive(Debug)]
+#[serde(untagged)]
+enum ByContent {
+    Task(Task),
+    Count(u8),
+}
+
+#[mcp_type]
+#[derive(Debug)]
+struct Beside {
+    id: u8,
+    #[serde(flatten)]
+    task: Task,
+}
+
+#[tokio::test]
+async fn a_value_inside_of_any_enum_is_reported_at_its_place() {
+    #[mcp_tool(name = "plan")]
+    fn plan(
+        by_name: Option<ByName>,
+        by_tag: Option<Vec<ByTag>>,
+        aside: Option<ByTagAside>,
+        by_content: Option<ByContent>,
+        beside: Option<Beside>,
+    ) -> String {
+        format!("{by_name:?} {by_tag:?} {aside:?} {by_content:?} {beside:?}")
+    }
+    let server = serve(mcp_runtime::server!().tool::<plan>());
+    let task = |estimate: &str, hours: u32| json!({ "name": "a", "estimate": estimate, "hours": hours });
+    let with = |mut task: Value, name: &str, value: Value| {
+        task[name] = value;
+        task
+    };
+    let forms = |estimate: &str, hours: u32| {
+        let task = task(estimate, hours);
+        [
+            ("by_name", json!({ "Task": task }), "by_name.Task"),
+            (
+                "by_tag",
+                json!([{ "kind": "nothing" }, with(task.clone(), "kind", json!("task"))]),
+                "by_tag[1]",
+            ),
+            ("aside", json!({ "of": task, "kind": "task" }), "aside.of"),
+            ("by_content", task.clone(), "by_content"),
+            ("beside", with(task, "id", json!(1)), "beside"),
+        ]
+    };
+    for (argument, value, path) in forms("odd", 3) {
+        let text = failure(&server.call("plan", json!({ argument: value })).await);
+        let lines: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("- ")).collect();
+        let reason =
+            if argument == "by_content" { "it has none of the allowed forms" } else { "an odd length" };
+        assert_eq!(lines, [format!("{path}.estimate: \"odd\" is not accepted: {reason}")], "{text}");
+    }
+    for (argument, value, path) in forms("even", 300) {
+        let text = failure(&server.call("plan", json!({ argument: value })).await);
+        let lines: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("- ")).collect();
+        assert_eq!(lines, [format!("{path}.hours: 300 is greater than the maximum of 255")], "{text}");
+    }
+    let text = failure(&server.call("plan", json!({ "aside": { "kind": "nothing", "of": 5 } })).await);
+    assert!(!text.contains("ByTagAside") && !text.contains("unit"), "{text}");
+}
+
+#[tokio::test]
+async fn an_empty_text_for_something_optional_is_told_to_be_left_out() {
+    #[mcp_tool(name = "hints")]
+    fn hints(
+        number: Option<u32>,
+        list: Option<Vec<String>>,
+        plan: Option<ByName>,
+        #[mcp(default = 3)] level: u8,
+        needed: u8,
+    ) -> String {
+        format!("{number:?} {list:?} {plan:?} {level} {needed}")
+    }
+    let server = serve(mcp_runtime::server!().tool::<hints>());
+    for argument in ["number", "list", "plan", "level"] {
+        let text = failure(&server.call("hints", json!({ argument: "", "needed": 1 })).await);
+        assert!(text.contains("; leave it out to send none\n"), "{argument}: {text}");
+    }
+    let text = failure(&server.call("hints", json!({ "needed": "" })).await);
+    assert!(text.contains("- needed: \"\" is not an integer\n"), "{text}");
 }
 
 #[mcp_type]

@@ -10,7 +10,6 @@ struct Point {
 }
 
 #[mcp_tool]
-#[allow(clippy::too_many_arguments)]
 fn lenient(
     byte: Option<u8>,
     long: Option<i64>,

@@ -73,7 +73,6 @@ struct Defaulted {
 }
 
 #[mcp_tool]
-#[allow(clippy::too_many_arguments)]
 fn take(
     external: Option<External>,
     internal: Option<Internal>,
@@ -168,7 +167,7 @@ internal
     "off"
         internal: "off" is not an object
     {"kind":"at","x":5000000000}
-        internal: 5000000000 is greater than the maximum of 2147483647
+        internal.x: 5000000000 is greater than the maximum of 2147483647
 adjacent
     {}
         adjacent.t: is missing (one of "off", "level", "at", "nested")
@@ -191,7 +190,7 @@ adjacent
     "{\"t\":\"level\",\"c\":\"3\"}"
         => Level(3)
     {"t":"level","c":5000000000}
-        adjacent: 5000000000 is greater than the maximum of 2147483647
+        adjacent.c: 5000000000 is greater than the maximum of 2147483647
 untagged
     {}
         untagged: an empty object matches none of: an object with `x`, `y`; an object with `name`
@@ -212,7 +211,7 @@ untagged
     ["x"]
         untagged: an array of 1 item matches none of: an integer; an object with `x`, `y`; an object with `name`
     5000000000
-        untagged: 5000000000 is not accepted: data did not match any variant of untagged enum Untagged
+        untagged: 5000000000 is greater than the maximum of 2147483647
     "3.0"
         => Level(3)
     "[1]"

@@ -99,6 +99,7 @@ impl Resources {
         let Some(check) = &entry.subscribe else { return Ok(()) };
         let text = |variable| match variable {
             TextArgument::One(text) => text.into_owned(),
+            TextArgument::Listed(text, _) => text,
             TextArgument::Many(parts) | TextArgument::Repeated(parts) => parts.join("/"),
         };
         let mut subscription = Subscription { uri: uri.to_owned(), variables: BTreeMap::new() };

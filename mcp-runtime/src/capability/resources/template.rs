@@ -5,7 +5,10 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-use crate::core::{arguments::TextArgument, protocol::normalize_uri};
+use crate::core::{
+    arguments::TextArgument,
+    protocol::{normalize_escapes, normalize_uri},
+};
 
 /// A literal or a variable of a template.
 #[derive(Clone, PartialEq, Eq)]
@@ -51,7 +54,8 @@ impl Template {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut parts = Vec::new();
         let mut query = Vec::new();
-        let mut rest = text;
+        let text = normalize_escapes(text);
+        let mut rest = &*text;
         while let Some(open) = rest.find('{') {
             let close = rest[open..].find('}').ok_or("a `{` has no `}`")? + open;
             push_literal(&mut parts, &rest[..open]);
@@ -139,6 +143,7 @@ impl Template {
 
     /// The variables of `uri`, if it matches; variables for which `raw` is true skip the path checks.
     pub(crate) fn bind(&self, uri: &str, raw: impl Fn(&str) -> bool) -> Option<UriVariables> {
+        let uri = &*normalize_escapes(uri);
         // `{?a}` begins the query; `{&a}` continues one that a literal has begun
         let literal_query = self.parts.iter().any(Part::begins_a_query);
         let (path, mut query) = match uri.split_once('?') {
@@ -148,7 +153,9 @@ impl Template {
         let mut variables = UriVariables::new();
         let mut rest = path;
         let mut parts = self.parts.iter().enumerate().peekable();
+        let mut in_query = false;
         while let Some((at, part)) = parts.next() {
+            in_query |= part.begins_a_query();
             match part {
                 Part::Literal(text) if at == 0 => rest = strip_scheme_and_host(rest, text)?,
                 Part::Literal(text) => rest = rest.strip_prefix(text.as_str())?,
@@ -179,7 +186,9 @@ impl Template {
                         continue;
                     }
                     let value = if *path { value.strip_prefix('/')? } else { value };
-                    if value.is_empty() || (!reserved && !explode && value.contains(['/', '?', '#'])) {
+                    // RFC 6570: what separates the parts of a URI is escaped in a value
+                    let separators: &[char] = if in_query { &['/', '?', '#', '&'] } else { &['/', '?', '#'] };
+                    if value.is_empty() || (!reserved && !explode && value.contains(separators)) {
                         return None;
                     }
                     let decoded = decode_variable(name, value, *reserved, *explode, &raw)?;
@@ -201,17 +210,17 @@ impl Template {
             };
             let known = known.trim_end_matches('*');
             let value = if value.contains('+') { Cow::from(value.replace('+', "%20")) } else { value.into() };
-            let value = decode_value(&value, raw(known), true)?;
+            let value = decode_one(&value, raw(known), true)?;
             match variables.iter_mut().find(|(name, _)| name == known) {
                 Some((_, TextArgument::Repeated(list))) if list.len() > MAX_PARTS => return None,
-                Some((_, TextArgument::Repeated(list))) => list.push(value),
+                Some((_, TextArgument::Repeated(list))) => list.extend(value.into_text()),
                 Some((_, one)) => {
-                    if let TextArgument::One(first) = one {
-                        let first = std::mem::take(first).into_owned();
-                        *one = TextArgument::Repeated(vec![first, value]);
-                    }
+                    let first = std::mem::replace(one, TextArgument::Repeated(Vec::new()));
+                    *one = TextArgument::Repeated(
+                        first.into_text().into_iter().chain(value.into_text()).collect(),
+                    );
                 }
-                None => variables.push((known.to_owned().into(), TextArgument::One(value.into()))),
+                None => variables.push((known.to_owned().into(), value)),
             }
         }
         // users may join parts that are harmless one by one: `?a=&a=etc` to `/etc`
@@ -220,6 +229,9 @@ impl Template {
                 raw(name) || !matches!(list.as_slice(), [first, _, ..] if first.is_empty())
             }
             TextArgument::One(_) => true,
+            TextArgument::Listed(_, list) => {
+                raw(name) || !matches!(list.as_slice(), [first, _, ..] if first.is_empty())
+            }
         });
         safe.then_some(variables)
     }
@@ -254,13 +266,23 @@ fn decode_variable(
 ) -> Option<TextArgument<'static>> {
     let raw = raw(name);
     if !explode {
-        return decode_value(value, raw, reserved).map(|text| TextArgument::One(text.into()));
+        return decode_one(value, raw, reserved);
     }
     if memchr::memchr2_iter(b'/', b',', value.as_bytes()).nth(MAX_PARTS).is_some() {
         return None;
     }
     let parts = value.split(['/', ',']).map(|part| decode_value(part, raw, false));
     parts.collect::<Option<Vec<_>>>().map(TextArgument::Many)
+}
+
+/// The value of a variable that does not explode, whose parts are those between commas that are not escaped.
+fn decode_one(value: &str, raw: bool, separators: bool) -> Option<TextArgument<'static>> {
+    let text = decode_value(value, raw, separators)?;
+    if !value.contains("%2C") || value.split(',').count() > MAX_PARTS {
+        return Some(TextArgument::One(text.into()));
+    }
+    let parts = value.split(',').map(|part| decode_value(part, raw, separators));
+    Some(TextArgument::Listed(text, parts.collect::<Option<_>>()?))
 }
 
 /// The percent-decoded value, unless it is refused; `raw` disables the check of paths.
@@ -303,6 +325,7 @@ mod tests {
         let variables = Template::parse(template).expect("template").bind(uri, |_| false)?;
         let to_text = |v| match v {
             TextArgument::One(text) => text.into_owned(),
+            TextArgument::Listed(_, list) => list.join("|"),
             TextArgument::Many(list) | TextArgument::Repeated(list) => list.join("|"),
         };
         Some(variables.into_iter().map(|(name, v)| (name.into_owned(), to_text(v))).collect())
@@ -344,6 +367,28 @@ mod tests {
             bind("x://{a}-{b}", "x://1-2-3"),
             Some(vec![("a".into(), "1".into()), ("b".into(), "2-3".into())])
         );
+    }
+
+    #[test]
+    fn escapes_are_compared_and_decoded_as_the_standards_say() {
+        for uri in ["x://caf%c3%a9/a", "x://caf%C3%A9/a", "x://caf%C3%a9/a"] {
+            assert_eq!(one("x://caf%C3%A9/{p}", uri).as_deref(), Some("a"), "{uri}");
+            assert_eq!(one("x://caf%c3%a9/{p}", uri).as_deref(), Some("a"), "{uri}");
+        }
+        assert_eq!(one("x://h/caf%C3%A9/{p}", "x://h/caf%c3%a9/%c3%a9").as_deref(), Some("é"));
+        assert_eq!(one("x://h/%zz{p}", "x://h/%zza").as_deref(), Some("a"));
+        // a separator of the query is escaped in a value
+        assert_eq!(one("x://h?q={search}", "x://h?q=a&r=1"), None);
+        assert_eq!(one("x://h?q={search}", "x://h?q=a%26r").as_deref(), Some("a&r"));
+        assert_eq!(one("x://h/{a}", "x://h/b&c").as_deref(), Some("b&c"));
+        // lists are split where a comma is not escaped
+        for (template, uri) in [("x://h/{a}", "x://h/a,b%2Cc"), ("x://h{?a}", "x://h?a=a,b%2cc")] {
+            let variables =
+                Template::parse(template).expect("template").bind(uri, |_| false).expect("a match");
+            let list = TextArgument::Listed("a,b,c".to_owned(), vec!["a".to_owned(), "b,c".to_owned()]);
+            assert_eq!(variables, [("a".into(), list)]);
+        }
+        assert_eq!(one("x://h{?a}", "x://h?a=1%2C2&a=3").as_deref(), Some("1,2|3"));
     }
 
     #[test]

@@ -122,6 +122,7 @@ fn fuzz(data: &[u8]) {
             };
             let read = match value {
                 TextArgument::One(one) => vec![one.into_owned()],
+                TextArgument::Listed(one, _) => vec![one],
                 TextArgument::Many(list) | TextArgument::Repeated(list) => list,
             };
             if parsed.is_unambiguous() {

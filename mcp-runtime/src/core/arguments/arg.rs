@@ -13,15 +13,15 @@ use serde::{
 use serde_json::Value;
 
 use super::{
-    call::{
-        Call, DecodeFn, InvalidArgument, RawArgument, RawArguments, ValueError, decode_json, decode_text,
-    },
+    call::{Call, DecodeFn, InvalidArgument, RawArgument, RawArguments, decode_json, decode_text},
     completion::{CompleteFn, choices_in_schema},
+    explain::Problem,
     rules::Rules,
     text::missing,
 };
 use crate::schema::{
-    SAMPLE_KEY, format_error, generator, hoist_defs, link_patterns, reads_objects, sample_with_keys, truncate,
+    SAMPLE_KEY, format_error, generator, hoist_defs, link_patterns, reads_objects, sample_with_keys,
+    truncate, without_position,
 };
 
 /// Types that can be an argument. A message names `Leaf`, which is the `T` of a `Vec<T>`.
@@ -556,14 +556,14 @@ impl dyn AnyArg + '_ {
     ///
     /// # Errors
     /// It does not have the type, and is not a `null` that stands for the default.
-    pub(super) fn violations(&self, raw: RawArgument<'_>, strict: bool) -> Result<Vec<String>, ValueError> {
+    pub(super) fn violations(&self, raw: RawArgument<'_>, strict: bool) -> Result<Vec<String>, Problem> {
         let mut broken = Vec::new();
         if self.options().is_absent(raw, strict) {
             return Ok(broken);
         }
         match self.inspect(ValueSource::Sent(raw), &mut Rules::collecting(&mut broken)) {
             Ok(_) => Ok(broken),
-            Err(error) => Err(ValueError::of(raw, self.type_of(), &error, &|json| {
+            Err(error) => Err(Problem::of(raw, self.type_of(), &error, &|json| {
                 self.inspect(ValueSource::Sent(RawArgument::Json(json)), &mut Rules::accepting()).err()
             })),
         }
@@ -630,9 +630,10 @@ impl dyn AnyArg + '_ {
     /// in which every map has a member. `root` is the schema that this one is part of.
     pub(crate) fn key_error(&self, root: &Value, schema: &Value) -> Option<String> {
         let sample = sample_with_keys(root, schema)?;
-        let error = self.violations(RawArgument::Json(&sample.to_string()), false).err()?;
-        let (_, expected) =
-            error.message.split_once(&format!("invalid type: string \"{SAMPLE_KEY}\", expected "))?;
+        let sample = sample.to_string();
+        let source = ValueSource::Sent(RawArgument::Json(&sample));
+        let error = without_position(&self.inspect(source, &mut Rules::accepting()).err()?);
+        let expected = error.strip_prefix(&format!("invalid type: string \"{SAMPLE_KEY}\", expected "))?;
         Some(format!(
             "`{}`: a map has keys that are not text: {expected}\n\
              JSON has only keys that are text: take a `Vec` of structs with key and value, or write a `Deserialize` that parses the key",
@@ -662,17 +663,21 @@ impl dyn AnyArg + '_ {
     }
 
     /// Why the value in slot `index` is rejected; empty if it is accepted.
-    pub(super) fn value_errors(&self, slots: &RawArguments<'_>, index: usize) -> Vec<ValueError> {
+    pub(super) fn value_errors(&self, slots: &RawArguments<'_>, index: usize) -> Vec<Problem> {
         let Some(raw) = self.options().raw_value(slots, index) else {
             return if self.required() { vec!["is missing".to_owned().into()] } else { Vec::new() };
         };
         match (self.violations(raw, slots.strict), raw) {
-            (Err(error), RawArgument::Text(text)) => {
+            (Err(error), RawArgument::Text(text) | RawArgument::Listed(text, _)) => {
                 let schema = self.type_schema(&mut generator()).to_value();
-                vec![format_error(&schema, text).map_or(error, ValueError::from)]
+                let mut problem = format_error(&schema, text).map_or(error, Problem::from);
+                if text.is_empty() && !self.required() {
+                    problem.message.push_str("; leave it out to send none");
+                }
+                vec![problem]
             }
             (Err(error), _) => vec![error],
-            (Ok(violations), _) => violations.into_iter().map(ValueError::from).collect(),
+            (Ok(violations), _) => violations.into_iter().map(Problem::from).collect(),
         }
     }
 }

@@ -21,6 +21,7 @@ use serde_json::{Value, value::RawValue};
 use super::{
     BoxFuture,
     arg::{AnyArg, has_flatten},
+    explain::{Problem, decode_errors},
     report::{self, Report},
     rule_fn::BoundRule,
     text::{from_list, from_text, missing},
@@ -35,10 +36,7 @@ use crate::{
         jsonrpc::decode_string,
         maybe_ready::MaybeReady,
     },
-    schema::{
-        Place, ValidationError, Validator, duplicate_keys, has_duplicate_keys, locate, truncate,
-        without_position,
-    },
+    schema::{ValidationError, Validator, duplicate_keys, has_duplicate_keys},
 };
 
 /// The parts of a [`Call`].
@@ -248,11 +246,10 @@ impl Repair<'_> {
     /// Everything that is invalid; without `arguments` if a key is not valid text.
     fn errors(&self, parts: &CallParts<'_>, arguments: Option<RawArguments<'_>>) -> Vec<String> {
         let Self { tool, duplicates, violations, .. } = self;
-        let decode_errors = arguments.map_or_else(Vec::new, |arguments| {
-            report::decode_errors(tool, parts.args, &arguments, violations)
-        });
-        let mut errors: Vec<String> =
-            duplicates.iter().chain(violations).map(ToString::to_string).chain(decode_errors).collect();
+        let decode_errors = arguments
+            .map_or_else(Vec::new, |arguments| decode_errors(tool, parts.args, &arguments, violations));
+        let mut errors: Vec<String> = duplicates.iter().chain(violations).map(ToString::to_string).collect();
+        errors.extend(decode_errors.iter().map(ToString::to_string));
         if let Some(error) = self.unreadable.as_ref().filter(|_| errors.is_empty()) {
             errors.push(report::unreadable_message(error));
         }
@@ -375,10 +372,23 @@ pub(crate) enum Input<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TextArgument<'a> {
     One(Cow<'a, str>),
+    /// A variable with an escaped comma: its text, and the parts between those that are not escaped.
+    Listed(String, Vec<String>),
     /// A variable that explodes.
     Many(Vec<String>),
     /// A variable that a query has more than once.
     Repeated(Vec<String>),
+}
+
+impl TextArgument<'_> {
+    /// Its text; none of one with several.
+    pub(crate) fn into_text(self) -> Option<String> {
+        match self {
+            Self::One(text) => Some(text.into_owned()),
+            Self::Listed(text, _) => Some(text),
+            Self::Many(_) | Self::Repeated(_) => None,
+        }
+    }
 }
 
 /// The typed value of an argument that arrives as text; an absent one is `None` for an `Option`.
@@ -392,7 +402,7 @@ pub(crate) fn parse_text_argument<T: DeserializeOwned>(
         None => missing().map_err(|_| "is missing".to_owned()),
         Some(value) => {
             let raw = RawArgument::from_text_argument(value);
-            decode_text(raw).map_err(|error| ValueError::of_text(raw, &error).message)
+            decode_text(raw).map_err(|error| Problem::of_text(raw, &error).message)
         }
     }
 }
@@ -404,6 +414,8 @@ pub enum RawArgument<'a> {
     Json(&'a str),
     /// A prompt's argument, or a variable of a URI.
     Text(&'a str),
+    /// A variable of a URI with an escaped comma: its text, and its parts if it is a list.
+    Listed(&'a str, &'a [String]),
     /// A variable of a URI that explodes: `{/path*}`.
     List(&'a [String]),
     /// A variable of a URI that its query has more than once: `?tag=a&tag=b`.
@@ -419,6 +431,7 @@ impl<'a> RawArgument<'a> {
     fn from_text_argument(value: &'a TextArgument<'_>) -> Self {
         match value {
             TextArgument::One(text) => Self::Text(text),
+            TextArgument::Listed(text, parts) => Self::Listed(text, parts),
             TextArgument::Many(list) => Self::List(list),
             TextArgument::Repeated(list) => Self::Repeated(list),
         }
@@ -440,7 +453,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for TextArgument<'a> {
     }
 }
 
-/// Decodes the value of an argument; why it cannot is only found out for a report, by [`ValueError::of`].
+/// Decodes the value of an argument; why it cannot is only found out for a report, by [`Problem::of`].
 pub(super) type DecodeFn<T> = fn(RawArgument<'_>) -> serde_json::Result<T>;
 
 /// A [`DecodeFn`] for an argument of a tool. Without what texts need, it is half of the code, for each type.
@@ -459,12 +472,12 @@ pub(super) fn decode_json<T: DeserializeOwned + 'static>(raw: RawArgument<'_>) -
 
 /// Whether a type is `f32`, or an `Option` of it. The compiler knows the answer.
 #[inline]
-fn has_single_precision(id: TypeId) -> bool {
+pub(super) fn has_single_precision(id: TypeId) -> bool {
     id == TypeId::of::<f32>() || id == TypeId::of::<Option<f32>>()
 }
 
 /// Why a number is not an `f32`: serde makes it infinite, or with `float_roundtrip` of `serde_json` refuses it without its bounds.
-fn single_precision_error(json: &str) -> Option<String> {
+pub(super) fn single_precision_error(json: &str) -> Option<String> {
     let number = json.trim().parse::<f64>().ok()?;
     if number > f64::from(f32::MAX) {
         Some(format!("{} is greater than the maximum of {:e}", json.trim(), f32::MAX))
@@ -481,7 +494,8 @@ fn single_precision_error(json: &str) -> Option<String> {
 /// It is not a `T`.
 pub(super) fn decode_text<T: DeserializeOwned>(raw: RawArgument<'_>) -> serde_json::Result<T> {
     match raw {
-        RawArgument::Json(text) | RawArgument::Text(text) => from_text(text),
+        RawArgument::Json(text) | RawArgument::Text(text) => from_text(text, &[]),
+        RawArgument::Listed(text, parts) => from_text(text, parts),
         RawArgument::List(parts) => from_list(parts, false),
         RawArgument::Repeated(values) => from_list(values, true),
     }
@@ -597,222 +611,6 @@ fn object_keys(text: &str) -> Vec<String> {
         }
     }
     serde_json::Deserializer::from_str(text).deserialize_map(KeysVisitor).unwrap_or_default()
-}
-
-/// Why a value is rejected.
-#[derive(Debug)]
-pub(super) struct ValueError {
-    /// The path from the argument to the value, as in `due_before` or `[0]`; empty for the argument itself.
-    pub(super) path: String,
-    /// The reason why it is invalid, with the value in the text.
-    pub(super) message: String,
-    /// Whether it is an array or an object, of which a part that is not known may be what was rejected.
-    pub(super) is_whole_object: bool,
-}
-
-impl From<String> for ValueError {
-    fn from(message: String) -> Self {
-        Self { path: String::new(), message, is_whole_object: false }
-    }
-}
-
-impl ValueError {
-    /// The error of decoding a value; `decode` decodes JSON text as the same type.
-    pub(super) fn of(
-        raw: RawArgument<'_>,
-        id: TypeId,
-        error: &serde_json::Error,
-        decode: &dyn Fn(&str) -> Option<serde_json::Error>,
-    ) -> Self {
-        let RawArgument::Json(json) = raw else { return Self::of_text(raw, error) };
-        match single_precision_error(json).filter(|_| has_single_precision(id)) {
-            Some(message) => message.into(),
-            None => Self::of_json(json, error, decode),
-        }
-    }
-
-    fn of_json(
-        json: &str,
-        error: &serde_json::Error,
-        decode: &dyn Fn(&str) -> Option<serde_json::Error>,
-    ) -> Self {
-        let Place { mut path, mut value, start } = locate(json, error, decode);
-        let text = without_position(error);
-        // what is read into a buffer is refused where its reader has got to, which may be at the tag
-        if value.as_deref().is_some_and(|value| !is_about(&text, value))
-            && key_error(&path, value.as_deref(), &text).is_none()
-        {
-            path.truncate(path.rfind(['.', '[']).unwrap_or(0));
-            value = None;
-        }
-        let message = value
-            .as_deref()
-            .and_then(|number| wide_integer_error(json, start, number, &text, decode))
-            .or_else(|| key_error(&path, value.as_deref(), &text))
-            .unwrap_or_else(|| refusal(value.as_deref(), text));
-        Self { path, message, is_whole_object: value.is_none() }
-    }
-
-    fn of_text(raw: RawArgument<'_>, error: &serde_json::Error) -> Self {
-        let message = error.to_string();
-        let RawArgument::Text(text) = raw else { return message.into() };
-        let is_named = message.contains(&format!("`{text}`"));
-        let quoted = format!("\"{}\"", truncate(text));
-        Self::from(refusal(Some(&*quoted).filter(|_| !is_named), message))
-    }
-
-    /// The line of a report on the argument at `argument`.
-    pub(super) fn line(&self, argument: &str) -> String {
-        let Self { path, message, .. } = self;
-        let dot = if argument.is_empty() || path.is_empty() || path.starts_with('[') { "" } else { "." };
-        let colon = if argument.is_empty() && path.is_empty() { "" } else { ": " };
-        format!("{argument}{dot}{path}{colon}{message}")
-    }
-}
-
-/// The bounds of an integer type of Rust, by its name.
-fn integer_bounds(name: &str) -> Option<(String, String)> {
-    macro_rules! bounds {
-        ($($integer:ident)*) => {
-            match name {
-                $(stringify!($integer) => Some(($integer::MIN.to_string(), $integer::MAX.to_string())),)*
-                _ => None,
-            }
-        };
-    }
-    bounds!(i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize)
-}
-
-/// Whether serde's own message can be about a scalar: it names what it is about.
-fn is_about(message: &str, value: &str) -> bool {
-    if message.starts_with("missing field `") {
-        return false;
-    }
-    let text = value.strip_prefix('"').map(|text| text.trim_end_matches('"').trim_end_matches('…'));
-    if let Some(name) = message.strip_prefix("unknown variant `") {
-        return text.is_some_and(|text| name.starts_with(text));
-    }
-    let prefixes = ["invalid type: ", "invalid value: "];
-    let Some(found) = prefixes.iter().find_map(|prefix| message.strip_prefix(prefix)) else { return true };
-    match (found.strip_prefix("string \""), text) {
-        (Some(found), Some(text)) => found.starts_with(text),
-        (None, None) => !found.starts_with("map") && !found.starts_with("sequence"),
-        _ => false,
-    }
-}
-
-/// A number that is not in its type, in the words of other reports, if serde's message is about one: it names types of Rust.
-fn number_out_of_range(message: &str) -> Option<String> {
-    let (found, name) = message.split_once(", expected ")?;
-    let bounds = integer_bounds(name)?;
-    let number = |prefix: &str| found.strip_prefix(prefix)?.strip_suffix('`');
-    if let Some(integer) = number("invalid value: integer `") {
-        return Some(integer_out_of_range(integer, bounds));
-    }
-    let float = number("invalid type: floating point `")?;
-    Some(not_an_integer(float, &bounds))
-}
-
-fn integer_out_of_range(integer: &str, (min, max): (String, String)) -> String {
-    match integer.starts_with('-') {
-        true => format!("{integer} is less than the minimum of {min}"),
-        false => format!("{integer} is greater than the maximum of {max}"),
-    }
-}
-
-fn not_an_integer(number: &str, (min, max): &(String, String)) -> String {
-    format!("{number} is not an integer from {min} to {max}")
-}
-
-/// The error of a map's key, at the end of a path, that a decoder refused: its message is not about the `value` there.
-fn key_error(path: &str, value: Option<&str>, message: &str) -> Option<String> {
-    let key = path.rsplit('.').next().filter(|key| !key.is_empty() && !key.ends_with(']'))?;
-    let is_of_text = value.is_some_and(|value| value.starts_with('"'));
-    let (found, expected) = message.split_once(", expected ")?;
-    if let Some(name) = found.strip_prefix("unknown variant `").and_then(|name| name.strip_suffix('`')) {
-        let is_of_key = name == key && value != Some(&format!("\"{name}\""));
-        return is_of_key.then(|| format!("the key `{key}` is not {expected}"));
-    }
-    let is_text = found.starts_with("invalid type: string") || found.starts_with("invalid value: string");
-    if is_text && !is_of_text {
-        let expected = if expected == "a boolean" { "`true` or `false`" } else { expected };
-        return Some(format!("the key `{key}` is not {expected}"));
-    }
-    let number = found.strip_prefix("invalid value: integer `")?.strip_suffix('`')?;
-    let is_of_key = number == key && value != Some(number);
-    number_out_of_range(message).filter(|_| is_of_key).map(|error| format!("the key {error}"))
-}
-
-/// Why the `number` that begins at `start` is not in an integer type of 128 bits. `serde_json` reads the digits of those as they are: it names no type,
-/// and a fraction or an exponent is to it the beginning of something that is not JSON. So the type is told by what it takes.
-fn wide_integer_error(
-    json: &str,
-    start: usize,
-    number: &str,
-    message: &str,
-    decode: &dyn Fn(&str) -> Option<serde_json::Error>,
-) -> Option<String> {
-    let is_of_digits = matches!(message, "number out of range" | "trailing characters")
-        || message.starts_with("expected `,` or `");
-    if !is_of_digits || !number.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
-        return None;
-    }
-    let is_accepted = |number: &str| {
-        let text = format!("{}{number}", json.get(..start).unwrap_or_default());
-        decode(&text).is_none_or(|error| error.is_eof())
-    };
-    let name = match (u128::MAX.to_string(), i128::MIN.to_string()) {
-        _ if is_accepted("0.5") => return None,
-        (max, _) if is_accepted(&max) => "u128",
-        (_, min) if is_accepted(&min) => "i128",
-        _ => return None,
-    };
-    let bounds = integer_bounds(name)?;
-    Some(if number.contains(['.', 'e', 'E']) {
-        not_an_integer(number, &bounds)
-    } else {
-        integer_out_of_range(number, bounds)
-    })
-}
-
-/// The message of a type that parses itself, which often does not say what it could not parse.
-fn refusal(value: Option<&str>, message: String) -> String {
-    const MAX_BYTES: usize = 500;
-    if let Some(message) = number_out_of_range(&message) {
-        return message;
-    }
-    let names_value = |value: &str| match value {
-        "null" => message.contains(value),
-        text if text.starts_with('"') => message.contains(text),
-        other => message.contains(&format!("`{other}`")),
-    };
-    let mut message = match value {
-        Some(value) if !names_value(value) => format!("{value} is not accepted: {message}"),
-        _ => message,
-    };
-    // it may quote all of a long value
-    if message.len() > MAX_BYTES {
-        let end = (0..=MAX_BYTES).rev().find(|&end| message.is_char_boundary(end)).unwrap_or(0);
-        message.truncate(end);
-        message.push('…');
-    }
-    message
-}
-
-/// A member of arguments that are a value already.
-///
-/// # Errors
-/// The path of what is rejected, and why.
-pub(crate) fn decode_member<T: DeserializeOwned>(name: &str, value: &Value) -> Result<T, String> {
-    T::deserialize(value).or_else(|_| {
-        // again as text, in which an error has a place
-        let json = value.to_string();
-        let decode = |json: &str| serde_json::from_str::<T>(json);
-        decode(&json).map_err(|error| {
-            let decode = |json: &str| decode(json).err();
-            ValueError::of(RawArgument::Json(&json), typeid::of::<T>(), &error, &decode).line(name)
-        })
-    })
 }
 
 /// The return type of a handler: a result, a future of one, or the reason why there is none.

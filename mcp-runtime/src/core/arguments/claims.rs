@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::FromContext;
+use super::{FromContext, inject::no_caller};
 use crate::core::{context::Context, error::ToolError};
 
 /// The hint in the log when claims are absent: the sources of claims.
@@ -41,7 +41,7 @@ const HINT: &str = "claims are those of the token or API key that `.auth(..)` ac
 /// ```
 ///
 /// # Errors
-/// The request has no caller, or its claims are not a `T`: a private error, which the client does not see.
+/// The request has no caller, which the client is told; or its claims are not a `T`: a private error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claims<T>(pub T);
 
@@ -50,7 +50,7 @@ impl<T: DeserializeOwned + Send> FromContext for Claims<T> {
 
     async fn from_context(context: &Context) -> Result<Self, ToolError> {
         let Some(caller) = context.caller() else {
-            return Err(ToolError::private(format!(
+            return Err(no_caller(&format!(
                 "the request has no authenticated caller, and thus no claims\n{HINT}"
             )));
         };

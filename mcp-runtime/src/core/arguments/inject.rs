@@ -2,6 +2,7 @@
 
 use std::{
     any::{Any, TypeId, type_name},
+    convert::Infallible,
     future::Future,
     marker::PhantomData,
     pin::Pin,
@@ -12,7 +13,7 @@ use super::Claims;
 use crate::core::{
     connection::Principal,
     context::Context,
-    error::{Failure, IntoFailure, ToolError},
+    error::{Failure, IntoFailure, ResultExt as _, ToolError},
     extensions::Extensions,
     server::Open,
 };
@@ -167,16 +168,24 @@ impl<T: ?Sized> Probe<T> {
     }
 }
 
+/// The failure of a function that needs a caller, of a request that has none; the log gets the cause.
+pub(super) fn no_caller(cause: &str) -> ToolError {
+    match Err::<Infallible, _>(cause).public_context("needs a caller who is authenticated") {
+        Err(error) => error,
+        Ok(never) => match never {},
+    }
+}
+
 fn missing_value<T: ?Sized + 'static>(context: &Context) -> Failure {
     if let Some(reason) = context.inner().state.unmade::<T>() {
         return ToolError::new(reason.to_string()).into();
     }
     if TypeId::of::<T>() == TypeId::of::<Principal>() {
-        return Failure::private(
+        return no_caller(
             "the request has no authenticated caller\n\
-             take `Option<&Principal>` to serve such requests; on stdio `.stdio(|stdio| stdio.caller(..))` says who calls, and in a shell `--as SUBJECT`"
-                .to_owned(),
-        );
+             take `Option<&Principal>` to serve such requests; on stdio `.stdio(|stdio| stdio.caller(..))` says who calls, and in a shell `--as SUBJECT`",
+        )
+        .into();
     }
     Failure::private(format!(
         "no value of type `{}` exists for this request\nregister it with `.state(..)`, or have middleware put it into the request's extensions",

@@ -8,6 +8,7 @@ pub(crate) mod attribute_fn;
 mod call;
 mod claims;
 mod completion;
+mod explain;
 mod given;
 mod inject;
 #[cfg(feature = "config")]
@@ -27,11 +28,12 @@ pub use arg::{
 pub(crate) use arg::{declaration_errors, has_flatten, is_always_object, schema_of};
 pub use call::{Call, HandlerResult, blocking, invalid_argument, pending, ready};
 pub(crate) use call::{
-    CallParts, Input, MaybeFuture, TextArgument, call_handler, decode_member, parse_text_argument, poll_now,
+    CallParts, Input, MaybeFuture, TextArgument, call_handler, parse_text_argument, poll_now,
 };
 pub use claims::Claims;
 pub(crate) use completion::{ArgumentCompletion, CompletionSource, DynComplete, choices_with_prefix};
 pub use completion::{Completion, complete, complete_blocking};
+pub(crate) use explain::decode_member;
 pub(crate) use given::{ArgumentChange, GivenArguments, text_of as text_of_value};
 pub(crate) use inject::StateValue;
 pub use inject::{FromContext, FromContextFn, Inject, Opens, Probe, ProbeDyn, from_context_fn};

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{
     arg::AnyArg,
     call::{Call, CallParts, HandlerResult, Input, MaybeFuture, RawArgument, RawArguments},
-    report::decode_errors,
+    explain::{Problem, decode_errors},
     tool_input::ToolInput,
 };
 use crate::{core::context::Context, schema::ValidationError};
@@ -40,14 +40,13 @@ pub(crate) fn decode_object<R: 'static>(
     }
 }
 
-/// The errors of the members of a refused object, in addition to the `violations` of its schema: one line for each mistake, which
-/// begins with its path.
+/// The errors of the members of a refused object, in addition to the `violations` of its schema: one for each mistake.
 pub(crate) fn object_errors(
     args: &[&'static dyn AnyArg],
     schema: &Value,
     members: &Map<String, Value>,
     violations: &[ValidationError],
-) -> Vec<String> {
+) -> Vec<Problem> {
     let texts = ObjectTexts::new(args, members);
     let values = texts.values();
     let input = ToolInput::of_object(schema);

@@ -35,9 +35,10 @@ impl<'de> Deserializer<'de> for AbsentDeserializer {
     }
 }
 
-/// Deserializes `T` from a string: text as it is, numbers and bools by parsing, lists and objects as JSON.
-pub(super) fn from_text<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
-    T::deserialize(TextDeserializer(text))
+/// Deserializes `T` from a string: text as it is, numbers and bools by parsing, lists and objects as JSON. A list has these
+/// parts, or without any those between commas.
+pub(super) fn from_text<T: DeserializeOwned>(text: &str, parts: &[String]) -> Result<T, Error> {
+    T::deserialize(TextDeserializer(text, parts))
 }
 
 /// Deserializes `T` from the parts of an exploded variable; if they are the values of a variable that a query has more than
@@ -47,7 +48,7 @@ pub(super) fn from_list<T: DeserializeOwned>(parts: &[String], are_repeated: boo
 }
 
 #[derive(Clone, Copy)]
-struct TextDeserializer<'a>(&'a str);
+struct TextDeserializer<'a>(&'a str, &'a [String]);
 
 impl<'de> IntoDeserializer<'de, Error> for TextDeserializer<'_> {
     type Deserializer = Self;
@@ -138,8 +139,12 @@ impl<'de> Deserializer<'de> for TextDeserializer<'_> {
         if self.0.trim_start().starts_with('[') {
             return self.json()?.deserialize_seq(visitor);
         }
+        if !self.1.is_empty() {
+            return ListDeserializer { parts: self.1, are_repeated: false }.deserialize_any(visitor);
+        }
         // people type `a,b,c`
-        visitor.visit_seq(SeqDeserializer::new(self.0.split(',').map(|part| TextDeserializer(part.trim()))))
+        let parts = self.0.split(',').map(|part| TextDeserializer(part.trim(), &[]));
+        visitor.visit_seq(SeqDeserializer::new(parts))
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Error> {
@@ -186,7 +191,7 @@ impl<'de> Deserializer<'de> for ListDeserializer<'_> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        let parts = self.parts.iter().map(|part| TextDeserializer(part));
+        let parts = self.parts.iter().map(|part| TextDeserializer(part, &[]));
         visitor.visit_seq(SeqDeserializer::new(parts))
     }
 

@@ -42,6 +42,7 @@ impl TextLimit {
             };
             let any_exceeds = match value {
                 TextArgument::One(text) => exceeds(text),
+                TextArgument::Listed(text, _) => exceeds(text),
                 TextArgument::Many(texts) | TextArgument::Repeated(texts) => {
                     texts.iter().any(|text| exceeds(text))
                 }

@@ -12,7 +12,7 @@ pub(crate) use elicitation::require_visits;
 pub use elicitation::{Answer, Elicit, ElicitUrl, UrlElicitation};
 pub(crate) use engine::InputRequired;
 pub(crate) use request_state::{CallBinding, StateSealer, now};
-pub use roots::Root;
+pub use roots::{Root, Roots};
 pub use sampling::{
     CreateMessage, ModelHint, ModelPreferences, SampleContext, Sampled, SamplingBlock, SamplingMessage,
     SamplingTool, ToolChoice, ToolUse,

@@ -5,9 +5,10 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
-use super::engine::ResponseFuture;
-use crate::core::context::{ClientFeature, Context, PendingRequest};
+use super::engine::{ResponseFuture, with_meta};
+use crate::core::context::{ClientFeature, ClientRequestError, Context, PendingRequest};
 
 impl Context {
     /// Requests the folders that the client's user works in.
@@ -28,15 +29,41 @@ impl Context {
     ///     Ok(ctx.roots("folders").await?.into_iter().map(|root| root.uri).collect())
     /// }
     /// ```
-    pub fn roots<'c>(&'c self, key: impl Into<Cow<'c, str>>) -> ResponseFuture<'c, Vec<Root>> {
-        let key: Cow<'c, str> = key.into();
+    pub fn roots<'c>(&'c self, key: impl Into<Cow<'c, str>>) -> Roots<'c> {
+        Roots { ctx: self, key: key.into(), meta: Map::new() }
+    }
+}
+
+/// A request for the folders that the client's user works in, of [`Context::roots`]. Nothing is sent before it is polled.
+#[derive(Debug)]
+#[must_use = "nothing is sent before `.await`"]
+pub struct Roots<'c> {
+    ctx: &'c Context,
+    key: Cow<'c, str>,
+    meta: Map<String, Value>,
+}
+
+impl Roots<'_> {
+    /// Adds a member to the `_meta` of the request, which only clients of 2025-11-25 see.
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.meta.insert(key.into(), value.into());
+        self
+    }
+}
+
+impl<'c> IntoFuture for Roots<'c> {
+    type Output = Result<Vec<Root>, ClientRequestError>;
+    type IntoFuture = ResponseFuture<'c, Vec<Root>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let Self { ctx, key, meta } = self;
         let request = PendingRequest {
             key: key.into(),
             requires: ClientFeature::Roots,
             method: "roots/list",
-            params: b"{}".to_vec(),
+            params: with_meta(b"{}".to_vec(), &meta, ctx.revision()),
         };
-        Box::pin(self.request_client(request, decode_result))
+        Box::pin(ctx.request_client(request, decode_result))
     }
 }
 

@@ -23,4 +23,4 @@ pub(crate) use meta::*;
 pub(crate) use method::{Method, OPEN_STREAMS};
 pub use parse_name::ParseNameError;
 pub use revision::Revision;
-pub(crate) use uri::{normalize_uri, uri_with_prefix};
+pub(crate) use uri::{normalize_escapes, normalize_uri, uri_with_prefix};

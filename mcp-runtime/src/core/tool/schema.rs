@@ -15,9 +15,9 @@ use crate::{
     },
     schema::{
         Direction, Validator, accept_aliases, cap_patterns, check_schema, compile_conforming,
-        enforceable_part, generator, generator_for_output, generator_of_accepted, has_aliases, hoist_defs,
-        link_patterns, may_be_object, minimize, remove_wrong_values, subschemas, suit_clients,
-        wrap_for_legacy,
+        drop_number_formats, enforceable_part, generator, generator_for_output, generator_of_accepted,
+        has_aliases, hoist_defs, link_patterns, may_be_object, minimize, minimize_typed, remove_wrong_values,
+        subschemas, suit_clients, wrap_for_legacy,
     },
 };
 
@@ -181,6 +181,7 @@ pub(crate) fn input_schema(item: &ItemDescriptor, strict: bool) -> Result<InputS
     }
     let compiled = compile_conforming(&mut published).map_err(|error| error.to_string())?;
     let compiled = compiled.map(Validator::null_is_absent);
+    drop_number_formats(&mut published);
     let (validator, published_validator) = match &accepted {
         None => (compiled, None),
         Some(accepted) => {
@@ -242,7 +243,7 @@ fn finish_input(root: &mut Value, item: &ItemDescriptor, strict: bool) {
         let keyword = if composed { "unevaluatedProperties" } else { "additionalProperties" };
         root.entry(keyword).or_insert(false.into());
     }
-    minimize(root, Direction::Input);
+    minimize_typed(root, Direction::Input);
     for arg in item.args.iter().filter(|arg| arg.options().header.is_some()) {
         if let Some(property) = root.get_mut("properties").and_then(|p| p.get_mut(arg.name())) {
             add_string_type(property);

@@ -1,0 +1,335 @@
+//! What is wrong with values that a type refused: where, and why, in words for a model. `serde` says both of few values, so
+//! the place is found by decoding again, and the reason by the schema where that knows it.
+
+use std::{any::TypeId, fmt};
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{
+    arg::AnyArg,
+    call::{RawArgument, RawArguments, has_single_precision, single_precision_error},
+    tool_input::ToolInput,
+};
+use crate::schema::{
+    ErrorKind, IntegerType, Place, ValidationError, locate, locate_inside, member_path, nearest, truncate,
+    without_position,
+};
+
+/// The longest argument that is decoded although the schema already refuses a part of it: to find the place of another error
+/// takes several attempts.
+const MAX_DECODED_BYTES: usize = 32 << 10;
+
+/// One thing that is wrong, and where.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    /// As in `due_before` or `[0]`; empty for the whole value.
+    pub(crate) path: String,
+    pub(crate) kind: ProblemKind,
+    /// The reason, with the value in the text.
+    pub(super) message: String,
+    /// The path of the array or object that its type refused, if the place inside of it was found by trials.
+    refused: Option<String>,
+}
+
+/// What is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ProblemKind {
+    /// A required value is absent.
+    Missing,
+    /// The schema expects something else, as in `an integer`.
+    Mismatch { expected: String },
+    /// The type refuses this text, number, boolean or null.
+    Scalar(String),
+    /// The type refuses an array or an object: perhaps for a part of it that is not known.
+    Container,
+    /// A rule is broken.
+    Rule,
+}
+
+impl From<String> for Problem {
+    fn from(message: String) -> Self {
+        Self { path: String::new(), kind: ProblemKind::Rule, message, refused: None }
+    }
+}
+
+impl From<&ValidationError> for Problem {
+    fn from(error: &ValidationError) -> Self {
+        let ValidationError { path, expected, kind, message } = error;
+        let kind = match kind {
+            ErrorKind::Missing => ProblemKind::Missing,
+            _ => ProblemKind::Mismatch { expected: expected.clone() },
+        };
+        Self { path: path.clone(), kind, message: message.clone(), refused: None }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, message, .. } = self;
+        if path.is_empty() { f.write_str(message) } else { write!(f, "{path}: {message}") }
+    }
+}
+
+impl Problem {
+    /// Why decoding a value failed; `decode` decodes JSON text as the same type.
+    pub(super) fn of(
+        raw: RawArgument<'_>,
+        id: TypeId,
+        error: &serde_json::Error,
+        decode: &dyn Fn(&str) -> Option<serde_json::Error>,
+    ) -> Self {
+        let RawArgument::Json(json) = raw else { return Self::of_text(raw, error) };
+        match single_precision_error(json).filter(|_| has_single_precision(id)) {
+            Some(message) => message.into(),
+            None => Self::of_json(json, error, decode),
+        }
+    }
+
+    fn of_json(
+        json: &str,
+        error: &serde_json::Error,
+        decode: &dyn Fn(&str) -> Option<serde_json::Error>,
+    ) -> Self {
+        let Place { mut path, mut value } = locate(json, error, decode);
+        let text = without_position(error);
+        let of_key = key_error(&path, value.as_deref(), &text);
+        // what is read into a buffer is refused where its reader has got to, which may be at the tag
+        if value.as_deref().is_some_and(|value| !is_about(&text, value)) && of_key.is_none() {
+            path.truncate(path.rfind(['.', '[']).unwrap_or(0));
+            value = None;
+        }
+        let mut refused = None;
+        let is_of_members = ["missing field", "unknown field", "duplicate field", "unknown variant"];
+        if value.is_none()
+            && !is_of_members.iter().any(|start| text.starts_with(start))
+            && let Some(inside) = locate_inside(json, &path, &text, decode)
+        {
+            refused = Some(std::mem::replace(&mut path, inside.path));
+            value = inside.value;
+        }
+        let message = of_key.unwrap_or_else(|| refusal(value.as_deref(), text));
+        Self { path, kind: value.map_or(ProblemKind::Container, ProblemKind::Scalar), message, refused }
+    }
+
+    pub(super) fn of_text(raw: RawArgument<'_>, error: &serde_json::Error) -> Self {
+        let message = error.to_string();
+        let (RawArgument::Text(text) | RawArgument::Listed(text, _)) = raw else {
+            return refusal(None, message).into();
+        };
+        let is_named = message.contains(&format!("`{text}`"));
+        let quoted = format!("\"{}\"", truncate(text));
+        Self::from(refusal(Some(&*quoted).filter(|_| !is_named), message))
+    }
+
+    /// The problem of a value that is at `path` of another.
+    fn at(mut self, path: &str) -> Self {
+        let dot =
+            if path.is_empty() || self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
+        self.path = format!("{path}{dot}{}", self.path);
+        self
+    }
+}
+
+/// Errors of typed decoding and of parameter rules in arguments that satisfy the schema: from a `Deserialize`
+/// written by the user, or a number outside of its type, which schemas do not express.
+pub(super) fn decode_errors(
+    tool: &ToolInput,
+    args: &[&'static dyn AnyArg],
+    slots: &RawArguments<'_>,
+    validation_errors: &[ValidationError],
+) -> Vec<Problem> {
+    let mut errors = Vec::new();
+    for (index, arg) in args.iter().enumerate() {
+        let path = if arg.is_flatten() { String::new() } else { member_path(arg.name()) };
+        // from the argument on; the whole argument is an empty path
+        let within = |error: &ValidationError| {
+            let rest = error.path.strip_prefix(path.as_str())?;
+            if path.is_empty() || rest.is_empty() || rest.starts_with('[') {
+                return Some(rest.to_owned());
+            }
+            rest.strip_prefix('.').map(str::to_owned)
+        };
+        let reported: Vec<String> = validation_errors.iter().filter_map(within).collect();
+        // nothing in it can be looked at
+        if reported.iter().any(String::is_empty) {
+            continue;
+        }
+        let Some(RawArgument::Json(json)) = arg.raw_value(slots, index) else {
+            if reported.is_empty() {
+                errors.extend(arg.value_errors(slots, index).into_iter().map(|problem| problem.at(&path)));
+            }
+            continue;
+        };
+        // to look for more in a long argument takes too long
+        if !reported.is_empty() && json.len() > MAX_DECODED_BYTES {
+            continue;
+        }
+        match arg.violations(RawArgument::Json(json), slots.strict) {
+            Ok(violations) if reported.is_empty() => {
+                errors.extend(violations.into_iter().map(|text| Problem::from(text).at(&path)));
+            }
+            Ok(_) => {}
+            Err(first) => {
+                // by the schema, if that can tell
+                let is_container = first.kind == ProblemKind::Container || first.refused.is_some();
+                let refused = first.refused.as_ref().unwrap_or(&first.path);
+                let by_schema = if tool.repairs_all(slots.object) {
+                    tool.errors_of_type(slots.object, is_container)
+                } else {
+                    Vec::new()
+                };
+                let explained = by_schema.iter().filter_map(|error| {
+                    let place = within(error)?;
+                    if !is_within(&place, refused) || reported.contains(&place) {
+                        return None;
+                    }
+                    let mut problem = Problem::from(error);
+                    // a value of a schema has no more digits than 64 bits
+                    if let (ErrorKind::NotOfType(integer), ProblemKind::Scalar(number)) =
+                        (error.kind, &first.kind)
+                        && place == first.path
+                    {
+                        problem.message = integer.refusal(number);
+                    }
+                    Some(problem)
+                });
+                let found = errors.len();
+                errors.extend(explained);
+                // where a part of a value is reported, what is said of the whole is about that part
+                let is_said = |known: &String| {
+                    is_container || is_within(known, &first.path) || is_within(&first.path, known)
+                };
+                if errors.len() == found && !reported.iter().any(is_said) {
+                    errors.push(first.at(&path));
+                }
+            }
+        }
+    }
+    errors
+}
+
+/// Whether a path is that of a value, or of a part of it.
+fn is_within(path: &str, value: &str) -> bool {
+    path.strip_prefix(value)
+        .is_some_and(|rest| value.is_empty() || rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
+/// Whether serde's own message can be about a scalar: it names what it is about.
+fn is_about(message: &str, value: &str) -> bool {
+    if message.starts_with("missing field `") {
+        return false;
+    }
+    let text = value.strip_prefix('"').map(|text| text.trim_end_matches('"').trim_end_matches('…'));
+    if let Some(name) = message.strip_prefix("unknown variant `") {
+        return text.is_some_and(|text| name.starts_with(text));
+    }
+    let prefixes = ["invalid type: ", "invalid value: "];
+    let Some(found) = prefixes.iter().find_map(|prefix| message.strip_prefix(prefix)) else { return true };
+    match (found.strip_prefix("string \""), text) {
+        (Some(found), Some(text)) => found.starts_with(text),
+        (None, None) => !found.starts_with("map") && !found.starts_with("sequence"),
+        _ => false,
+    }
+}
+
+/// The error of a map's key, at the end of a path, that a decoder refused: its message is not about the `value` there.
+fn key_error(path: &str, value: Option<&str>, message: &str) -> Option<String> {
+    let key = path.rsplit('.').next().filter(|key| !key.is_empty() && !key.ends_with(']'))?;
+    let is_of_text = value.is_some_and(|value| value.starts_with('"'));
+    if message == "invalid number" {
+        return Some(format!("the key `{key}` is not a number as JSON writes it"));
+    }
+    let (found, expected) = message.split_once(", expected ")?;
+    let is_text = found.starts_with("invalid type: string") || found.starts_with("invalid value: string");
+    if is_text && !is_of_text {
+        let expected = if expected == "a boolean" { "`true` or `false`" } else { expected };
+        return Some(format!("the key `{key}` is not {expected}"));
+    }
+    let number = found.strip_prefix("invalid value: integer `")?.strip_suffix('`')?;
+    let integer = IntegerType::named(expected).filter(|_| number == key && value != Some(number))?;
+    Some(format!("the key {}", integer.refusal(number)))
+}
+
+/// The message of a type that parses itself, which often does not say what it could not parse.
+fn refusal(value: Option<&str>, mut message: String) -> String {
+    const MAX_BYTES: usize = 500;
+    if let Some(message) = plain_words(value, &message) {
+        return message;
+    }
+    let names_value = |value: &str| match value {
+        "null" => message.contains(value),
+        text if text.starts_with('"') => message.contains(text),
+        other => message.contains(&format!("`{other}`")),
+    };
+    if let Some(value) = value.filter(|value| !names_value(value)) {
+        message = format!("{value} is not accepted: {message}");
+    }
+    // it may quote all of a long value
+    if message.len() > MAX_BYTES {
+        let end = (0..=MAX_BYTES).rev().find(|&end| message.is_char_boundary(end)).unwrap_or(0);
+        message.truncate(end);
+        message.push('…');
+    }
+    message
+}
+
+/// A message of serde's own in the words of other reports: it names types of Rust. `None` for the message of a type.
+fn plain_words(value: Option<&str>, message: &str) -> Option<String> {
+    if message.starts_with("data did not match any variant of untagged enum ") {
+        let value = value.map_or(String::new(), |value| format!("{value} is not accepted: "));
+        return Some(format!("{value}it has none of the allowed forms"));
+    }
+    if let Some((name, expected)) =
+        message.strip_prefix("unknown variant `").and_then(|rest| rest.split_once("`, "))
+        && let Some(names) = expected.strip_prefix("expected ")
+    {
+        let names: Vec<&str> = names.split('`').skip(1).step_by(2).collect();
+        let near = nearest(name, names.iter().copied());
+        let near = near.map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
+        let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+        return Some(format!("\"{}\" is not one of {}{near}", truncate(name), names.join(", ")));
+    }
+    let found = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "))?;
+    let (found, expected) = found.split_once(", expected ")?;
+    let is_of = |start: &str| expected.starts_with(start);
+    let expected = match expected {
+        "f32" | "f64" => "a number".to_owned(),
+        "a boolean" => "`true` or `false`".to_owned(),
+        "a borrowed string" => "a string".to_owned(),
+        "a map" => "an object".to_owned(),
+        "a sequence" => "an array".to_owned(),
+        "unit" => "null".to_owned(),
+        _ if is_of("unit ") => "null".to_owned(),
+        _ if is_of("tuple ") || is_of("a tuple ") || is_of("an array of length") => "an array".to_owned(),
+        _ if is_of("struct ") || is_of("internally tagged enum ") || is_of("adjacently tagged enum ") => {
+            "an object".to_owned()
+        }
+        _ if is_of("enum ") || is_of("newtype ") => "of that type".to_owned(),
+        "variant identifier" | "field identifier" => "a name".to_owned(),
+        integer => IntegerType::named(integer)?.to_string(),
+    };
+    let found = match (value, found) {
+        (Some(value), _) => value,
+        (None, "map") => "an object",
+        (None, "sequence") => "an array",
+        (None, other) => other,
+    };
+    Some(format!("{found} is not {expected}"))
+}
+
+/// A member of arguments that are a value already.
+///
+/// # Errors
+/// The path of what is rejected, and why.
+pub(crate) fn decode_member<T: DeserializeOwned>(name: &str, value: &Value) -> Result<T, String> {
+    T::deserialize(value).or_else(|_| {
+        // again as text, in which an error has a place
+        let json = value.to_string();
+        let decode = |json: &str| serde_json::from_str::<T>(json);
+        decode(&json).map_err(|error| {
+            let decode = |json: &str| decode(json).err();
+            Problem::of(RawArgument::Json(&json), typeid::of::<T>(), &error, &decode).at(name).to_string()
+        })
+    })
+}

@@ -15,7 +15,9 @@ use crate::core::{
 ///
 /// The result of a tool that failed is not an error: it is a [`CallResult`] with `is_error`, unless
 /// [`ok`](CallResult::ok) makes it one.
-#[derive(Debug, Clone)]
+///
+/// `Debug` is the message too, and the causes of an error: `main` prints it so.
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum Error {
     /// No connection to the server: it was not reached, or the connection broke before the response.
@@ -274,6 +276,12 @@ impl fmt::Display for Error {
     }
 }
 
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 /// The beginning of a body, with its type where that is not plain text or JSON.
 fn write_body(f: &mut fmt::Formatter<'_>, content_type: Option<&str>, body: &str) -> fmt::Result {
     const SHOWN: usize = 200;
@@ -294,5 +302,18 @@ impl std::error::Error for Error {
             Self::Authorization { cause } => cause.source(),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_that_main_returns_is_printed_as_its_message() {
+        let inner = Error::Http { status: 503, content_type: None, body: "busy".to_owned() };
+        let error = Error::Authorization { cause: Box::new(inner) };
+        assert_eq!(format!("{error:?}"), "the client could not authorize itself: HTTP status 503: busy");
+        assert_eq!(format!("{error:?}"), error.to_string());
     }
 }

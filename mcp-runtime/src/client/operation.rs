@@ -155,6 +155,11 @@ impl TimeLimit {
         Some(Self { end: Instant::now().checked_add(after)?, after, option })
     }
 
+    /// The same, of a request that was paused for that long since it began to wait; `None` if it was not paused.
+    pub(in crate::client) fn after_pause(self, paused: Duration) -> Option<Self> {
+        if paused.is_zero() { None } else { self.later(paused.max(SHORTEST_SLEEP)) }
+    }
+
     /// The same, which ends later by that much.
     fn later(self, by: Duration) -> Option<Self> {
         if by.is_zero() {
@@ -185,17 +190,54 @@ struct OperationState {
     max_questions: usize,
     /// Whether a part of it is watched, which ends in time: no other timer is needed.
     is_watched: AtomicBool,
-    /// Whether it was ever paused.
+    pauses: PauseClock,
+}
+
+/// Measures times that do not count, such as that of a login.
+#[derive(Default)]
+pub(in crate::client) struct PauseClock {
+    /// Whether there was ever a pause.
     was_paused: AtomicBool,
     pauses: Mutex<Pauses>,
 }
 
-/// Times that do not count, such as that of a login.
 #[derive(Default)]
 struct Pauses {
     /// Since when, and how many pauses.
     running: Option<(Instant, usize)>,
     total: Duration,
+}
+
+/// A pause, until it is dropped.
+pub(in crate::client) struct Pause<'a>(&'a PauseClock);
+
+impl Drop for Pause<'_> {
+    fn drop(&mut self) {
+        let mut pauses = self.0.pauses.lock();
+        let Some((since, pausing)) = pauses.running else { return };
+        pauses.running = Some((since, pausing - 1)).filter(|(_, pausing)| *pausing > 0);
+        if pauses.running.is_none() {
+            pauses.total += since.elapsed();
+        }
+    }
+}
+
+impl PauseClock {
+    /// Begins a pause.
+    pub(in crate::client) fn pause(&self) -> Pause<'_> {
+        self.was_paused.store(true, Ordering::Release);
+        self.pauses.lock().running.get_or_insert_with(|| (Instant::now(), 0)).1 += 1;
+        Pause(self)
+    }
+
+    /// How long all pauses have lasted so far.
+    pub(in crate::client) fn paused(&self) -> Duration {
+        if !self.was_paused.load(Ordering::Acquire) {
+            return Duration::ZERO;
+        }
+        let pauses = self.pauses.lock();
+        pauses.total + pauses.running.map_or(Duration::ZERO, |(since, _)| since.elapsed())
+    }
 }
 
 impl Operation {
@@ -235,8 +277,7 @@ impl Operation {
             questions: AtomicUsize::new(0),
             max_questions: options.limits.input_requests_per_call,
             is_watched: AtomicBool::new(false),
-            was_paused: AtomicBool::new(false),
-            pauses: Mutex::default(),
+            pauses: PauseClock::default(),
         }))
     }
 
@@ -302,30 +343,13 @@ impl Operation {
 
     /// Stops the clock until the guard is dropped, for what a person does outside of the program.
     #[cfg(any(test, feature = "client-oauth"))]
-    pub(in crate::client) fn pause(&self) -> impl Drop + use<> {
-        struct Paused(Operation);
-        impl Drop for Paused {
-            fn drop(&mut self) {
-                let mut pauses = self.0.0.pauses.lock();
-                let Some((since, pausing)) = pauses.running else { return };
-                pauses.running = Some((since, pausing - 1)).filter(|(_, pausing)| *pausing > 0);
-                if pauses.running.is_none() {
-                    pauses.total += since.elapsed();
-                }
-            }
-        }
-        self.0.was_paused.store(true, Ordering::Release);
-        self.0.pauses.lock().running.get_or_insert_with(|| (Instant::now(), 0)).1 += 1;
-        Paused(self.clone())
+    pub(in crate::client) fn pause(&self) -> Pause<'_> {
+        self.0.pauses.pause()
     }
 
     /// How long the operation has been paused.
     fn paused(&self) -> Duration {
-        if !self.0.was_paused.load(Ordering::Acquire) {
-            return Duration::ZERO;
-        }
-        let pauses = self.0.pauses.lock();
-        pauses.total + pauses.running.map_or(Duration::ZERO, |(since, _)| since.elapsed())
+        self.0.pauses.paused()
     }
 
     /// Counts bytes that the server has sent for this operation.

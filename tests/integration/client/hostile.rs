@@ -528,11 +528,16 @@ async fn the_questions_of_one_call_and_of_one_minute_are_bounded() {
 async fn a_task_that_asks_without_an_end_is_bounded() {
     let (builder, shown) = counting();
     let builder = builder.limits(|limits| limits.elicitation_rate("1000/1m"));
-    let (client, _out) = over_streams(Revision::V2026_07_28, builder, |method, _| {
+    let mut polls = 0;
+    let (client, _out) = over_streams(Revision::V2026_07_28, builder, move |method, _| {
         let Act::Result(mut task) = endless_task(method, false) else { unreachable!() };
         if method == "tasks/get" {
             task["status"] = "input_required".into();
-            task["inputRequests"] = questions(10)["inputRequests"].clone();
+            // a question is asked once for its key
+            polls += 1;
+            let asked = questions(10)["inputRequests"].as_object().unwrap().clone();
+            task["inputRequests"] =
+                asked.into_iter().map(|(key, question)| (format!("{key} {polls}"), question)).collect();
         }
         Act::Result(task)
     })

@@ -541,7 +541,7 @@ async fn the_proxy_of_the_environment_is_used_with_its_credentials() {
     assert!(log.all().iter().all(|seen| seen.header("host") == Some("shop.invalid")));
     let refused = run("ada:wrong").await.unwrap();
     assert!(
-        !refused.success && refused.stderr.contains("status: 407"),
+        !refused.success && refused.stderr.contains("HTTP status 407"),
         "{}\n{}",
         refused.stdout,
         refused.stderr
@@ -687,4 +687,62 @@ async fn the_standalone_stream_is_open_before_a_client_that_answers_requests_is_
     let client = within(client.connect(url)).await.unwrap();
     client.call("t", json!({})).await.unwrap();
     assert_eq!(opened.lock().unwrap()[0], Method::GET);
+}
+
+#[tokio::test]
+async fn replies_without_a_response_are_described_in_plain_words() {
+    for (status, kind, body, expected) in [
+        (
+            202,
+            None,
+            "",
+            "the server answers `tools/call` with HTTP status 202 and no response: the body is empty",
+        ),
+        (
+            204,
+            None,
+            "",
+            "the server answers `tools/call` with HTTP status 204 and no response: the body is empty",
+        ),
+        (
+            202,
+            Some("text/plain"),
+            "later",
+            "the server answers `tools/call` with HTTP status 202 and no response: the body is text/plain, and begins \
+             with `later`",
+        ),
+        (
+            200,
+            None,
+            "ok",
+            "the server answers `tools/call` with HTTP status 200 and no response: the body has no type, and begins \
+             with `ok`",
+        ),
+    ] {
+        let (url, _) = serve(move |seen| {
+            let headers: Vec<_> = kind.map(|kind| ("content-type", kind)).into_iter().collect();
+            match seen.message["method"].as_str() {
+                Some("server/discover") => seen.reply(&discovered(json!({ "tools": {} }))),
+                _ => respond(status, &headers, body),
+            }
+        })
+        .await;
+        let client = within(Client::connect(url)).await.unwrap();
+        let error = within(client.call("t", json!({})).into_future()).await.unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    }
+    let (url, _) = serve(|seen| match seen.message["method"].as_str() {
+        Some("notifications/initialized") => {
+            let error = json!({ "code": -32600, "message": "Bad Request: no session" });
+            json_response(400, &[], &json!({ "jsonrpc": "2.0", "id": null, "error": error }))
+        }
+        _ => legacy_handshake(seen, "s").unwrap_or_else(|| empty(405)),
+    })
+    .await;
+    let error = within(Client::connect(url)).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "HTTP status 400: the server accepts `initialize`, and refuses `notifications/initialized`, which follows it: \
+         Bad Request: no session"
+    );
 }

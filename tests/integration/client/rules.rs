@@ -159,6 +159,139 @@ async fn pauses_grow_while_a_server_ends_its_streams_of_changes_at_once() {
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_request_stands_still_while_the_program_answers_the_server() {
+    const REQUEST: Duration = Duration::from_secs(30);
+    async fn think() {
+        tokio::time::sleep(Duration::from_secs(200)).await;
+    }
+    let form = json!({ "message": "?", "requestedSchema": { "type": "object", "properties": {} } });
+    let sample = json!({ "messages": [], "maxTokens": 1 });
+    for (method, params) in
+        [("elicitation/create", form), ("sampling/createMessage", sample), ("roots/list", json!({}))]
+    {
+        let builder = Client::builder()
+            .request_timeout(REQUEST)
+            .on_elicit(|_| async {
+                think().await;
+                ElicitAnswer::Accept(json!({}))
+            })
+            .on_sample(|_| async {
+                think().await;
+                Ok(SampleAnswer::text("m", "x"))
+            })
+            .on_roots(|| async {
+                think().await;
+                Vec::new()
+            });
+        let (client, mut peer) = connected(Revision::V2025_06_18, json!({ "tools": {} }), builder).await;
+        let call = tokio::spawn(client.call("t", json!({})).into_future());
+        let called = peer.next().await;
+        peer.send(&request(7, method, params.clone())).await;
+        assert_eq!(peer.next().await["id"], 7, "{method}");
+        tokio::time::sleep(REQUEST / 2).await;
+        peer.reply(&called, &json!({ "content": [] })).await;
+        call.await.unwrap().unwrap_or_else(|error| panic!("{method}: {error}"));
+        // the time goes on afterwards, and that of the whole call goes on meanwhile
+        let start = tokio::time::Instant::now();
+        let call = tokio::spawn(client.call("t", json!({})).into_future());
+        peer.next().await;
+        peer.send(&request(8, method, params.clone())).await;
+        let failed = call.await.unwrap();
+        assert!(matches!(failed, Err(Error::Timeout { option: Some("request_timeout"), .. })), "{failed:?}");
+        assert!((229..=235).contains(&start.elapsed().as_secs()), "{method}: {:?}", start.elapsed());
+        let call = client.call("t", json!({})).timeout(Duration::from_secs(100));
+        let (failed, ()) = tokio::join!(call.into_future(), async {
+            while peer.next().await["method"] != "tools/call" {}
+            peer.send(&request(9, method, params)).await;
+        });
+        assert!(matches!(failed, Err(Error::Timeout { option: Some("timeout"), .. })), "{failed:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_question_of_a_task_is_asked_once_while_it_is_listed() {
+    let (builder, calls) = asked(true, false, false);
+    let (client, mut peer) = connected(Revision::V2026_07_28, json!({ "tools": {} }), builder).await;
+    let call = tokio::spawn(client.call("t", json!({})).into_future());
+    let task = |status: &str| json!({ "taskId": "1", "status": status, "pollIntervalMs": 10 });
+    let mut created = task("working");
+    created["resultType"] = "task".into();
+    peer.answer("tools/call", &created).await;
+    let question = |text: &str| json!({ "method": "elicitation/create", "params": { "message": text } });
+    let mut polls = 0;
+    loop {
+        let message = peer.next().await;
+        match message["method"].as_str() {
+            Some("tasks/get") => {
+                polls += 1;
+                let mut state = task("input_required");
+                state["inputRequests"] = json!({ "q": question("?") });
+                if polls > 2 {
+                    state["inputRequests"]["other"] = question("!");
+                }
+                if polls > 4 {
+                    state = task("completed");
+                    state["result"] = json!({ "content": [] });
+                }
+                peer.reply(&message, &state).await;
+                if polls > 4 {
+                    break;
+                }
+            }
+            Some("tasks/update") => {
+                let key = if polls > 2 { "other" } else { "q" };
+                let answers = message["params"]["inputResponses"].as_object().unwrap();
+                assert_eq!(answers.keys().collect::<Vec<_>>(), [key]);
+                peer.reply(&message, &json!({})).await;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    within(call).await.unwrap().unwrap();
+    assert_eq!(calls.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_capability_that_is_true_is_declared_and_one_that_is_false_is_not() {
+    let capabilities = json!({ "tools": true, "prompts": false, "resources": { "subscribe": null } });
+    let (client, mut peer) = connected(Revision::V2026_07_28, capabilities, Client::builder()).await;
+    assert!(client.supports("tools") && !client.supports("prompts") && client.supports("resources"));
+    assert!(!client.supports("resources.subscribe"));
+    let none = json!({ "tools": [] });
+    let (tools, _) = tokio::join!(within(client.tools().into_future()), peer.answer("tools/list", &none));
+    assert_eq!(tools.unwrap().len(), 0);
+    assert!(matches!(client.prompts().await, Err(Error::Unsupported { .. })));
+    assert!(matches!(client.subscribe("a://b", |_| {}).await, Err(Error::Unsupported { .. })));
+}
+
+#[tokio::test]
+async fn halves_of_surrogate_pairs_are_read_as_the_replacement_character() {
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let logged = seen.clone();
+    let builder = Client::builder().on_log(move |log| logged.lock().unwrap().push(log.data));
+    let capabilities = json!({ "tools": {}, "logging": {} });
+    let (client, mut peer) = connected(Revision::V2025_06_18, capabilities, builder).await;
+    peer.write(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":\"a\\ude00\"}}\n")
+        .await
+        .unwrap();
+    for (reply, expected) in [
+        (r#""result":{"content":[{"type":"text","text":"a\ud83d"}]}"#, "a\u{fffd}"),
+        (r#""error":{"code":-32603,"message":"a\ud83db"}"#, "a\u{fffd}b (-32603)"),
+    ] {
+        let call = tokio::spawn(client.call("t", json!({})).into_future());
+        let called = peer.next().await;
+        let reply = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},{reply}}}\n", called["id"]);
+        peer.write(reply.as_bytes()).await.unwrap();
+        let text = match within(call).await.unwrap() {
+            Ok(result) => result.text(),
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(text, expected);
+    }
+    assert_eq!(*seen.lock().unwrap(), [json!("a\u{fffd}")]);
+}
+
 #[tokio::test]
 async fn changes_on_a_shared_channel_count_only_with_the_id_of_a_subscription() {
     let (builder, seen) = keeping_changes();

@@ -18,6 +18,7 @@ use crate::{
         requests::result_types::parse,
     },
     core::{
+        jsonrpc::replace_lone_surrogates,
         protocol::{
             HEADER_MISMATCH, META_SERVER_INFO, MISSING_CLIENT_CAPABILITY, Revision,
             UNSUPPORTED_PROTOCOL_VERSION,
@@ -56,6 +57,19 @@ pub(in crate::client) struct ServerFacts {
     pub(in crate::client) version: String,
     pub(in crate::client) instructions: Option<String>,
     pub(in crate::client) capabilities: Value,
+}
+
+impl ServerFacts {
+    /// Whether the server declares a capability, such as `tools` or `resources.subscribe`, or an extension. Some servers
+    /// write `true` where an object is due, and some `false` or null for what they do not have.
+    pub(in crate::client) fn declares(&self, capability: &str) -> bool {
+        let extension = self.capabilities.get("extensions").and_then(|extensions| extensions.get(capability));
+        let found = capability.split('.').try_fold(&self.capabilities, |at, key| at.get(key));
+        [extension, found]
+            .into_iter()
+            .flatten()
+            .any(|value| !matches!(value, Value::Null | Value::Bool(false)))
+    }
 }
 
 /// The revision to use.
@@ -290,7 +304,8 @@ pub(in crate::client) async fn initialize(
     };
     link.set_legacy_revision(agreed);
     let initialized = notification_text("notifications/initialized", &serde_json::Map::new());
-    shared.notify_over(link, initialized, options).await.map_err(LinkError::into_error)?;
+    let initialized = shared.notify_over(link, initialized, options).await;
+    initialized.map_err(|error| refused_initialized(error.into_error()))?;
     if let ServerLink::Http(link) = link {
         let first_answer = link.listen();
         // a request that the server sends before the stream is open may be lost
@@ -302,6 +317,19 @@ pub(in crate::client) async fn initialize(
     Ok(Agreement { revision: agreed, server, is_preliminary: false })
 }
 
+/// The error of a server that has accepted `initialize`, and refuses what follows it.
+fn refused_initialized(error: Error) -> Error {
+    let Error::Http { status, content_type, body } = error else { return error };
+    let reply: Value = serde_json::from_str(&body).unwrap_or_default();
+    let (reason, content_type) = match reply.pointer("/error/message").and_then(Value::as_str) {
+        Some(message) => (message, None),
+        None => (&*body, content_type),
+    };
+    let what = "the server accepts `initialize`, and refuses `notifications/initialized`, which follows it";
+    let body = if reason.is_empty() { what.to_owned() } else { format!("{what}: {reason}") };
+    Error::Http { status, content_type, body }
+}
+
 async fn send(
     shared: &SharedClient,
     link: &ServerLink,
@@ -311,5 +339,6 @@ async fn send(
     options: &CallOptions,
 ) -> Result<String, Error> {
     let sent = shared.exchange(link, revision, method, &params(members), options).await;
-    sent.map_err(LinkError::into_error)
+    let json = sent.map_err(LinkError::into_error)?;
+    Ok(replace_lone_surrogates(&json).into_owned())
 }

@@ -634,20 +634,33 @@ impl SharedClient {
             return response.await;
         }
         let operation = self.operation_of(options);
-        let Some(progress) = options.progress.as_ref().filter(|_| options.progress_extends) else {
-            return operation.watch(self.request_limit(options), response).await?;
-        };
-        // every update begins the limit of the request anew, and not that of its operation
+        let progress = options.progress.as_ref().filter(|_| options.progress_extends);
+        let mut limit = self.request_limit(options);
         loop {
+            let answering = self.inbox.answering.paused();
             let waited = async {
+                let Some(progress) = progress else { return Some(response.as_mut().await) };
                 tokio::select! {
                     biased;
-                    reply = &mut response => Some(reply),
+                    reply = response.as_mut() => Some(reply),
                     () = progress.activity.notified() => None,
                 }
             };
-            if let Some(reply) = operation.watch(self.request_limit(options), waited).await? {
-                return reply;
+            match operation.watch(limit, waited).await {
+                Ok(Some(reply)) => return reply,
+                // every update begins the limit of the request anew, and not that of its operation
+                Ok(None) => limit = self.request_limit(options),
+                Err(timeout) => {
+                    // a legacy server asks the program during the request, which may take a person's time
+                    let paused = self.inbox.answering.paused().saturating_sub(answering);
+                    let later = limit.and_then(|limit| limit.after_pause(paused));
+                    if later.is_none()
+                        || !matches!(timeout, Error::Timeout { option: Some("request_timeout"), .. })
+                    {
+                        return Err(timeout.into());
+                    }
+                    limit = later;
+                }
             }
         }
     }

@@ -10,6 +10,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
 use super::request_params::RequestParams;
+#[cfg(feature = "client")]
+use crate::core::jsonrpc::replace_lone_surrogates;
 
 /// Rounds of one request.
 const MAX_ROUNDS: u32 = 16;
@@ -52,6 +54,31 @@ pub(crate) struct InputRequired {
 }
 
 impl RoundOutcome {
+    /// Reads the result of a round, which is returned as it is to be read further: with the replacement character for halves
+    /// of surrogate pairs, but in `requestState`, which is sent back as it came.
+    #[cfg(feature = "client")]
+    pub(crate) fn take(result: String) -> (Result<Self, String>, String) {
+        if is_plainly_complete(&result) {
+            return (Ok(Self::Complete), result);
+        }
+        let Cow::Owned(legible) = replace_lone_surrogates(&result) else {
+            return (Self::read(&result), result);
+        };
+        let mut outcome = Self::read(&legible);
+        if let Ok(Self::Input(required)) = &mut outcome {
+            #[derive(Deserialize)]
+            #[serde(rename_all = "camelCase")]
+            struct WithState<'a> {
+                #[serde(borrow)]
+                request_state: Option<&'a RawValue>,
+            }
+            let sent =
+                serde_json::from_str::<WithState<'_>>(&result).ok().and_then(|sent| sent.request_state);
+            required.state = sent.map(|state| state.get().to_owned());
+        }
+        (outcome, legible)
+    }
+
     /// Reads the result of a round.
     ///
     /// # Errors
@@ -145,6 +172,16 @@ mod tests {
         ] {
             assert!(matches!(take(json), Ok(RoundOutcome::Input(_))), "{json}");
         }
+        let (outcome, _) = RoundOutcome::take(
+            r#"{"resultType":"input_required","inputRequests":{"\ud83d":{}},"requestState":"\ud83d"}"#
+                .to_owned(),
+        );
+        let Ok(RoundOutcome::Input(required)) = outcome else { panic!("it requires input") };
+        assert!(required.requests.contains_key("\u{fffd}"));
+        assert_eq!(required.state.as_deref(), Some(r#""\ud83d""#), "it is sent back as it came");
+        let (outcome, json) = RoundOutcome::take(r#"{"content":[{"text":"\ud83d"}]}"#.to_owned());
+        assert!(matches!(outcome, Ok(RoundOutcome::Complete)));
+        assert_eq!(json, r#"{"content":[{"text":"\ufffd"}]}"#);
         for json in [
             r#"{"resultType":"dance"}"#,
             r#"{"resultType":5}"#,

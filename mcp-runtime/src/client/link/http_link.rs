@@ -506,9 +506,17 @@ impl HttpLink {
         let beginning = beginning_of(&body, REPLY_BEGINNING);
         let reply = self.take_body(body, Some(request.id)).await?;
         reply.ok_or_else(|| {
-            let kind = content_type.as_deref().unwrap_or("nothing that its head names");
-            let what = "the reply over HTTP has no response to the request";
-            Error::invalid(format!("{what}: it is {kind}, and begins with `{beginning}`")).into()
+            let what = format!(
+                "the server answers `{}` with HTTP status {} and no response",
+                request.method,
+                status.as_u16()
+            );
+            Error::invalid(match (&*beginning, content_type) {
+                ("", _) => format!("{what}: the body is empty"),
+                (_, None) => format!("{what}: the body has no type, and begins with `{beginning}`"),
+                (_, Some(kind)) => format!("{what}: the body is {kind}, and begins with `{beginning}`"),
+            })
+            .into()
         })
     }
 

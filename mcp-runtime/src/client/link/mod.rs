@@ -12,7 +12,10 @@ pub(super) mod stream_link;
 use std::sync::Arc;
 
 use super::Error;
-use crate::core::protocol::{INTERNAL_ERROR, Revision};
+use crate::core::{
+    jsonrpc::replace_lone_surrogates,
+    protocol::{INTERNAL_ERROR, Revision},
+};
 use child_process::ChildHandle;
 use http_link::{HttpLink, Login};
 use outgoing::OutgoingRequest;
@@ -114,7 +117,7 @@ impl From<Error> for LinkError {
 
 /// The `error` of a response.
 pub(super) fn parse_error(json: &str) -> Error {
-    let error: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
+    let error: serde_json::Value = serde_json::from_str(&replace_lone_surrogates(json)).unwrap_or_default();
     // some servers send only the message
     let message = error["message"].as_str().or_else(|| error.as_str());
     Error::Protocol {

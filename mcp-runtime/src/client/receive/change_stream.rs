@@ -116,8 +116,7 @@ impl SharedClient {
         options: &CallOptions,
     ) -> Result<ResourceSubscription, Error> {
         let connection = self.connection()?;
-        let declared = connection.server.capabilities.get("resources").and_then(|r| r.get("subscribe"));
-        if declared != Some(&Value::Bool(true)) {
+        if !connection.server.declares("resources.subscribe") {
             return Err(Error::unsupported("`resources.subscribe`"));
         }
         // first, so that no update is missed; dropped on failure
@@ -202,13 +201,11 @@ impl SharedClient {
         let mut filter = json!({});
         if self.inbox.handlers.change.is_some() {
             for (capability, key) in [
-                ("tools", "toolsListChanged"),
-                ("prompts", "promptsListChanged"),
-                ("resources", "resourcesListChanged"),
+                ("tools.listChanged", "toolsListChanged"),
+                ("prompts.listChanged", "promptsListChanged"),
+                ("resources.listChanged", "resourcesListChanged"),
             ] {
-                let declared =
-                    connection.server.capabilities.get(capability).and_then(|c| c.get("listChanged"));
-                if declared == Some(&Value::Bool(true)) {
+                if connection.server.declares(capability) {
                     filter[key] = true.into();
                 }
             }

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
+    client::large_text::run_elsewhere,
     core::{
         client_request::{Answer, Root},
         jsonrpc::ProtocolError,
@@ -108,7 +109,8 @@ fn form_result(answer: ElicitAnswer, schema: &Value) -> Result<Value, String> {
         let first = in_one_line(&first.to_string()).to_string();
         tracing::debug!(first, "a part of the form's schema is not enforced");
     }
-    if let Some(problem) = validator.and_then(|validator| validator.validate(&content).into_iter().next()) {
+    let problems = validator.map(|validator| validator.check_formats().validate(&content));
+    if let Some(problem) = problems.unwrap_or_default().first() {
         return Err(format!("the answer does not match the form: {problem}"));
     }
     Ok(json!({ "action": "accept", "content": content }))
@@ -290,7 +292,10 @@ impl Handlers {
                 let schema = schema.cloned().unwrap_or_else(|| json!({}));
                 let request =
                     FormRequest { message: text("message").unwrap_or_default(), schema: schema.clone() };
-                Some(form_result(handler(request).await, &schema).map_err(failed))
+                let answer = handler(request).await;
+                // a server decides how long it takes
+                let checked = run_elsewhere(move || form_result(answer, &schema)).await;
+                Some(checked.map_err(|error| error.to_string()).flatten().map_err(failed))
             }
             "sampling/createMessage" => {
                 let handler = self.sample.as_ref()?;
@@ -344,6 +349,27 @@ pub(in crate::client) fn call_and_contain<T, R>(
             crate::core::invoke::discard(panic);
             tracing::error!("a function that receives notifications of the server panicked");
             None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_to_a_form_has_the_format_of_its_field() {
+        let of = |format: &str| json!({ "properties": { "field": { "type": "string", "format": format } } });
+        for (format, good, bad) in [
+            ("email", "a@example.com", "tea"),
+            ("uri", "https://example.com", "tea"),
+            ("date", "2026-07-28", "28.7.2026"),
+            ("date-time", "2026-07-28T12:00:00Z", "2026-07-28"),
+        ] {
+            let answer = |text: &str| form_result(Answer::Accept(json!({ "field": text })), &of(format));
+            assert!(answer(good).is_ok(), "{format}");
+            let problem = answer(bad).expect_err(format);
+            assert!(problem.starts_with("the answer does not match the form: field: "), "{problem}");
         }
     }
 }

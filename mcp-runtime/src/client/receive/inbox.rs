@@ -23,10 +23,13 @@ use crate::{
     client::{
         Error,
         connect::{client_limits::ClientLimits, shared_client::SharedClient},
+        operation::PauseClock,
     },
     core::{
         admission::{Owner, Rate, RateLimiter},
-        jsonrpc::{JsonRpcMessage, Object, ProtocolError, RequestId, write_error_response},
+        jsonrpc::{
+            JsonRpcMessage, Object, ProtocolError, RequestId, replace_lone_surrogates, write_error_response,
+        },
         protocol::{self, META_PROGRESS_TOKEN, META_RELATED_TASK, META_SUBSCRIPTION_ID, Revision},
         sync::Mutex,
         visible_text::in_one_line,
@@ -99,6 +102,8 @@ pub(in crate::client) struct Inbox {
     pub(in crate::client) handlers: Handlers,
     waiting: Mutex<Waiting>,
     next_watch: AtomicU64,
+    /// Measures how long functions of the program have been answering requests of the server.
+    pub(in crate::client) answering: PauseClock,
     /// Is notified of each elicitation that is complete.
     elicitation_completed: Notify,
     /// The client that owns the caches and replaces sessions.
@@ -230,6 +235,7 @@ impl Inbox {
             handlers,
             waiting: Mutex::default(),
             next_watch: AtomicU64::default(),
+            answering: PauseClock::default(),
             elicitation_completed: Notify::new(),
             client,
             is_modern: AtomicBool::new(false),
@@ -424,7 +430,10 @@ impl Inbox {
         let task = tokio::spawn(async move {
             let unanswered = UnansweredRequest { inbox, responder, id };
             let UnansweredRequest { inbox, responder, id } = &unanswered;
-            let text = match inbox.handlers.answer(&method, &params).await {
+            let answering = inbox.answering.pause();
+            let answer = inbox.handlers.answer(&method, &params).await;
+            drop(answering);
+            let text = match answer {
                 Some(Ok(result)) => result_text(id, &of_task(result, &params)),
                 Some(Err(error)) => error_text(id, &error),
                 None => {
@@ -615,7 +624,8 @@ fn raw_params(text: &str) -> Value {
         #[serde(default)]
         params: Value,
     }
-    serde_json::from_str::<WithParams>(text).map_or(Value::Null, |message| message.params)
+    let text = replace_lone_surrogates(text);
+    serde_json::from_str::<WithParams>(&text).map_or(Value::Null, |message| message.params)
 }
 
 /// The text of a response; `id` is raw JSON.

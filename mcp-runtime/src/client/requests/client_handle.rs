@@ -135,13 +135,7 @@ impl Client {
     /// Whether the server declares a capability: `tools`, `resources.subscribe`, or an extension's name.
     #[must_use]
     pub fn supports(&self, capability: &str) -> bool {
-        let capabilities = self.capabilities();
-        let extension = capabilities.get("extensions").and_then(|extensions| extensions.get(capability));
-        let found = capability.split('.').try_fold(&capabilities, |at, key| at.get(key));
-        [extension, found]
-            .into_iter()
-            .flatten()
-            .any(|value| !matches!(value, Value::Null | Value::Bool(false)))
+        self.shared().connection().is_ok_and(|connection| connection.server.declares(capability))
     }
 
     /// The id of the server's process, if it has one.
@@ -219,7 +213,7 @@ impl Client {
             if let Some(task) = task {
                 return Box::pin(task.result()).await;
             }
-            let schema = shared.tools.output_schema(&tool);
+            let schema = shared.tools.output_schema(&tool).await;
             parse_text(json, move |json| CallResult::parse(json, schema)).await
         })
     }
@@ -413,8 +407,7 @@ impl Client {
 
 /// Whether the server makes tasks of calls in the way of 2025-11-25, the only revision that has it.
 fn declares_tasks(connection: &Connection) -> bool {
-    connection.revision == Revision::V2025_11_25
-        && connection.server.capabilities.pointer("/tasks/requests/tools/call").is_some_and(Value::is_object)
+    connection.revision == Revision::V2025_11_25 && connection.server.declares("tasks.requests.tools.call")
 }
 
 /// Whether a server of 2025-11-25 and its tool allow that the call becomes a task; a tool that is not known is looked up.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::listed_items::ToolInfo;
 use crate::{
-    client::Error,
+    client::{Error, large_text::run_elsewhere},
     core::{connection::HeaderParam, sync::RwLock, tool::header_params, visible_text::in_one_line},
     schema::Validator,
 };
@@ -30,6 +30,22 @@ impl KnownTool {
     fn new(info: ToolInfo, is_added: bool) -> Result<Self, String> {
         let headers = header_params(info.input_schema(), true)?;
         Ok(Self { info, headers, output_schema: OnceLock::new(), is_added })
+    }
+
+    fn compiled_output(&self) -> Option<Arc<Validator>> {
+        let compile = || {
+            let (validator, passed_over) = Validator::compile_foreign(self.info.output_schema()?);
+            if let Some(first) = passed_over.first() {
+                tracing::warn!(
+                    tool = %in_one_line(self.info.name()),
+                    keywords = passed_over.len(),
+                    first = %in_one_line(&first.to_string()),
+                    "a part of the tool's output schema is not enforced"
+                );
+            }
+            validator.map(Arc::new)
+        };
+        self.output_schema.get_or_init(compile).clone()
     }
 }
 
@@ -100,21 +116,13 @@ impl KnownTools {
     }
 
     /// The schema of a tool's structured content, as far as it can be enforced.
-    pub(in crate::client) fn output_schema(&self, name: &str) -> Option<Arc<Validator>> {
+    pub(in crate::client) async fn output_schema(&self, name: &str) -> Option<Arc<Validator>> {
         let tool = self.get(name)?;
-        let compile = || {
-            let (validator, passed_over) = Validator::compile_foreign(tool.info.output_schema()?);
-            if let Some(first) = passed_over.first() {
-                tracing::warn!(
-                    tool = %in_one_line(name),
-                    keywords = passed_over.len(),
-                    first = %in_one_line(&first.to_string()),
-                    "a part of the tool's output schema is not enforced"
-                );
-            }
-            validator.map(Arc::new)
-        };
-        tool.output_schema.get_or_init(compile).clone()
+        match tool.output_schema.get() {
+            Some(compiled) => compiled.clone(),
+            // boxed: every call would have room for it otherwise; a server decides how long it takes
+            None => Box::pin(run_elsewhere(move || tool.compiled_output())).await.ok().flatten(),
+        }
     }
 
     /// The headers that repeat arguments of this call.

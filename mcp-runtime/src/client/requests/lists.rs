@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{listed_items::ToolInfo, read_cache::Caller};
@@ -197,17 +197,15 @@ impl SharedClient {
 
 /// Whether the server says when this list changes, over a connection on which it can.
 fn reports_changes(connection: &Connection, kind: ListedKind) -> bool {
-    let declared = connection.server.capabilities.get(kind.capability()).and_then(|c| c.get("listChanged"));
+    let declared = connection.server.declares(&format!("{}.listChanged", kind.capability()));
     let can_hear = matches!(&*connection.link, ServerLink::Stream(_)) && !connection.revision.is_modern();
-    declared == Some(&json!(true)) && can_hear
+    declared && can_hear
 }
 
 /// Checks that the server declares a capability or an extension.
 pub(in crate::client) fn require(connection: &Connection, capability: &str) -> Result<(), Error> {
-    let capabilities = &connection.server.capabilities;
-    let extension = || capabilities.get("extensions")?.get(capability);
-    match capabilities.get(capability).or_else(extension) {
-        Some(Value::Object(_)) => Ok(()),
-        _ => Err(Error::unsupported(format!("`{capability}`"))),
+    if connection.server.declares(capability) {
+        return Ok(());
     }
+    Err(Error::unsupported(format!("`{capability}`")))
 }

@@ -70,7 +70,7 @@ impl SharedClient {
                 reply => reply?,
             };
             let bytes = json.len();
-            let (outcome, json) = run_by_size(bytes, move || (RoundOutcome::read(&json), json)).await?;
+            let (outcome, json) = run_by_size(bytes, move || RoundOutcome::take(json)).await?;
             let invalid = |what: &str| Error::invalid(format!("the result of `{method}`: {what}"));
             match outcome.map_err(|what| invalid(&what))? {
                 RoundOutcome::Task if method != "tools/call" => return Err(invalid("it is a `task`")),

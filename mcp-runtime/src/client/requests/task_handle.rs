@@ -1,7 +1,7 @@
 //! Calls that the server goes on with as tasks: polled as often as it asks for, its requests answered, and their result
 //! that of the call.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
@@ -201,8 +201,10 @@ impl RunningToolTask {
     async fn drive(&self) -> Result<CallResult, Error> {
         let changed = Arc::new(Notify::new());
         let _registered = self.shared.inbox.expect_task(&self.id, changed.clone());
-        let output_schema = self.shared.tools.output_schema(&self.tool);
+        let output_schema = self.shared.tools.output_schema(&self.tool).await;
         let mut poll = self.poll;
+        // servers list a question until its answer has reached the task
+        let mut answered = HashSet::new();
         loop {
             let json = self.send("tasks/get", Map::new()).await?;
             let task: WireTask<'_> = parse(&json, "tasks/get")?;
@@ -231,7 +233,9 @@ impl RunningToolTask {
                 }
                 Some("cancelled") => return Err(Error::Cancelled),
                 Some("input_required") => {
-                    let asked = task.input_requests.unwrap_or_default();
+                    let mut asked = task.input_requests.unwrap_or_default();
+                    asked.retain(|key, _| !answered.contains(key));
+                    answered.extend(asked.keys().cloned());
                     let answers = self.shared.answer_all(&asked, &self.options).await?;
                     if !answers.is_empty() {
                         let members = Map::from_iter([("inputResponses".to_owned(), Value::Object(answers))]);

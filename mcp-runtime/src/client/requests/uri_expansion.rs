@@ -28,7 +28,7 @@ const PATH: &AsciiSet = &SEGMENT
 /// The URI of a resource; `is_raw` says which variables may have any value.
 ///
 /// # Errors
-/// A variable of the path has no value, or the URI would not match.
+/// A variable of the path has no value and cannot be empty, or the URI would not match.
 pub(super) fn expand(
     template: &str,
     values: &Map<String, Value>,
@@ -59,6 +59,9 @@ pub(super) fn expand(
                         uri.push_str(&format!("{name}={}", utf8_percent_encode(&text, SEGMENT)));
                     }
                 }
+                // an empty path matches as well
+                Some('/') if value.is_none() => {}
+                Some('/') if variable.ends_with('*') && value.is_some_and(is_empty_list) => {}
                 _ => {
                     let value = value.ok_or_else(|| format!("`{name}` has no value"))?;
                     let set = if operator == Some('+') { PATH } else { SEGMENT };
@@ -83,6 +86,10 @@ pub(super) fn expand(
     matches.then_some(uri).ok_or_else(|| format!("a value does not fit into `{template}`"))
 }
 
+fn is_empty_list(value: &Value) -> bool {
+    value.as_array().is_some_and(Vec::is_empty)
+}
+
 /// A value as servers parse it: text as it is, and everything else as JSON.
 fn text(value: &Value) -> String {
     match value {
@@ -95,19 +102,25 @@ fn text(value: &Value) -> String {
 /// with values that expand to the same URI but for its encoding.
 #[cfg(any(test, feature = "_fuzzing"))]
 fn fuzz(data: &[u8]) {
-    use percent_encoding::percent_decode_str;
-
-    use crate::{core::arguments::TextArgument, resource::parse_variables};
-
     let Some((template, values)) = crate::fuzzing::halves(data) else { return };
     let Ok(parsed) = Template::parse(template) else { return };
     let _for_a_panic = parsed.bind(values, |_| false);
     let Ok(Value::Object(values)) = serde_json::from_str(values) else { return };
+    compare(template, &parsed, &values);
+}
+
+/// Compares the expansions with these values to what the template reads in them.
+#[cfg(any(test, feature = "_fuzzing"))]
+fn compare(template: &str, parsed: &Template, values: &Map<String, Value>) {
+    use percent_encoding::percent_decode_str;
+
+    use crate::{core::arguments::TextArgument, resource::parse_variables};
+
     let is_supported = parse_variables(template).is_ok();
     let words = template.split(['{', '}', ',', '?', '&', '+', '/']).map(str::trim);
     let explodes = |name: &str| words.clone().any(|word| word.strip_suffix('*') == Some(name));
     for is_raw in [false, true] {
-        let Ok(uri) = expand(template, &values, |_| is_raw) else { continue };
+        let Ok(uri) = expand(template, values, |_| is_raw) else { continue };
         let bound = parsed.bind(&uri, |_| is_raw);
         let Some(bound) = bound else { panic!("`{template}` does not match `{uri}`") };
         // a server does not start with another template
@@ -118,7 +131,7 @@ fn fuzz(data: &[u8]) {
         for (name, value) in bound {
             let sent: Vec<String> = match values.get(&*name) {
                 Some(Value::Array(list)) if explodes(&name) => list.iter().map(text).collect(),
-                value => value.map(text).into_iter().collect(),
+                value => value.filter(|value| !value.is_null()).map(text).into_iter().collect(),
             };
             let read = match value {
                 TextArgument::One(one) => vec![one.into_owned()],
@@ -167,9 +180,16 @@ mod tests {
             ("a://h{?x,y}", json!({ "x": null, "y": "&=" }), Some("a://h?y=%26%3D")),
             ("a://h{?x*}", json!({ "x": ["1", "2"] }), Some("a://h?x=1&x=2")),
             ("a://h?v=1{&x}", json!({ "x": [1, 2] }), Some("a://h?v=1&x=%5B1%2C2%5D")),
+            ("a://h{/x*}", json!({ "x": [] }), Some("a://h")),
+            ("a://h{/x*}/tail", json!({}), Some("a://h/tail")),
+            ("a://h{/x}", json!({ "x": null }), Some("a://h")),
+            ("a://h{/x}", json!({ "x": "a" }), Some("a://h/a")),
+            ("a://h{/x*}", json!({ "x": [""] }), None),
             ("a://h", json!({}), Some("a://h")),
         ] {
             assert_eq!(uri(template, &values).ok().as_deref(), expected, "{template} {values}");
+            // a server reads what was sent
+            compare(template, &Template::parse(template).unwrap(), values.as_object().unwrap());
         }
     }
 

@@ -2,6 +2,8 @@
 
 mod error;
 mod message;
+#[cfg(feature = "client")]
+mod surrogates;
 mod writer;
 
 pub use error::ProtocolError;
@@ -10,4 +12,6 @@ pub(crate) use message::{
     JsonRpcMessage, MAX_ID_BYTES, MalformedMessage, Members, Meta, Params, RequestId, decode_string,
     is_valid_id, null_is_absent, parse, parse_batch,
 };
+#[cfg(feature = "client")]
+pub(crate) use surrogates::replace_lone_surrogates;
 pub(crate) use writer::{Object, notification, replace_line_breaks, request, write_array, write_string};

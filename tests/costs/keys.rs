@@ -6,10 +6,10 @@ use mcp_runtime::{
     prelude::*,
     tool::{ToolCall, ToolDef},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
-    requests::{Outcome, Request, copies, list, long_list},
+    requests::{Outcome, Request, copies, each, list, long_list},
     server::Country,
 };
 
@@ -34,6 +34,8 @@ pub(crate) fn index(
 
 /// A tool whose schema names keys by pattern
 pub(crate) fn named() -> ToolDef {
+    let names: Vec<String> = (0..5000).map(|n| format!("name {n}")).collect();
+    let named: Vec<Value> = names.iter().map(|name| json!({ "const": name, "title": "T" })).collect();
     ToolDef::builder("named")
         .input_schema(json!({
             "type": "object",
@@ -42,6 +44,10 @@ pub(crate) fn named() -> ToolDef {
                 "digits": { "patternProperties": { "^[0-9]+$": { "type": "integer" } }, "additionalProperties": false },
                 "words": { "patternProperties": { "^[a-z][a-z0-9_]*$": true, "^x-": { "type": "string" } } },
                 "names": { "propertyNames": { "pattern": "^[a-z0-9-]+$" } },
+                "one": { "items": { "enum": names } },
+                "titled": { "items": { "oneOf": named } },
+                "tail": { "items": { "maxLength": 254, "pattern": "^(a?){32}a{32}$" } },
+                "slow": { "items": { "pattern": "^(a{5}b?){20}$" } },
                 "few": { "propertyNames": { "enum": ["a", "b", "c"] } },
                 "lists": { "additionalProperties": { "type": "array", "items": { "type": "integer" } } },
                 "twice": { "$ref": "#/$defs/Twice" },
@@ -167,6 +173,23 @@ pub(crate) fn requests(bytes: usize) -> Vec<Request> {
         named("words as keys that break a pattern", map("words", &|n| format!("x-{n}")), ToolError),
         named("names with a pattern", map("names", &|n| format!("name-{n}")), Result),
         named("long names with a pattern", map("names", &|n| format!("name-{n:060}")), Result),
+        named("enumerations", each("one", |n| format!(r#""name {}""#, n % 5000), bytes), Result),
+        named("titled enumerations", each("titled", |n| format!(r#""name {}""#, n % 5000), bytes), Result),
+        named(
+            "names that are not in an enumeration",
+            each("one", |n| format!(r#""name {}""#, n + 5000), bytes),
+            ToolError,
+        ),
+        named(
+            "a text that is too long for a slow pattern",
+            format!(r#""tail":["{}"]"#, "a".repeat(bytes)),
+            ToolError,
+        ),
+        named(
+            "texts that break a pattern of many states",
+            copies("slow", &format!("\"{}\"", "a".repeat(1000)), bytes),
+            ToolError,
+        ),
         named("names that are not allowed", map("few", &|n| format!("name-{n}")), ToolError),
         named("a tree that two keywords check", format!(r#""twice":{}"#, nested(60)), ToolError),
         named("a tree that two parts check", format!(r#""all":{}"#, nested(60)), ToolError),

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::check::{MAX_ERRORS, Validation, choice_mismatch, describe_choices, key_mismatch, type_mismatch};
-use super::equality;
 use super::error::{Mismatch, summarize};
 use super::node::{Alternatives, Applicator, Choices, NodeId, ObjectRules, SchemaNode, TypeSet};
+use super::value_hash::first_duplicate;
 
 /// How deep alternatives inside alternatives are described.
 const MAX_DESCRIPTION_DEPTH: usize = 4;
@@ -48,7 +48,7 @@ pub(super) fn intended<'n>(
             return true;
         };
         let of_variant = property_choices(nodes, *id, tag);
-        of_variant.is_some_and(|choices| choices.values.iter().any(|one| equality::equal(one, sent)))
+        of_variant.is_some_and(|choices| choices.contains(sent))
     };
     let tagged = || objects.iter().copied().filter(has_tag);
     let mut first = tagged();
@@ -79,17 +79,34 @@ pub(super) fn settle_alternatives(nodes: &mut [SchemaNode]) {
     let settle = |applicator: &Applicator| {
         let objects = of_type(nodes, &applicator.alternatives()?.ids, TypeSet::OBJECT);
         let tag = tag(nodes, &objects).map(str::to_owned);
-        Some((objects, tag))
+        Some((objects, tag, all_choices(nodes, applicator)))
     };
     let settled: Vec<Vec<_>> =
         nodes.iter().map(|node| node.applicators.iter().map(settle).collect()).collect();
     for (node, settled) in nodes.iter_mut().zip(settled) {
         for (applicator, settled) in node.applicators.iter_mut().zip(settled) {
             if let (Applicator::AnyOf(of) | Applicator::OneOf(of), Some(settled)) = (applicator, settled) {
-                (of.objects, of.tag) = settled;
+                (of.objects, of.tag, of.choices) = settled;
             }
         }
     }
+}
+
+/// The choices of several alternatives, if each consists of some and a value cannot be one of two.
+fn all_choices(nodes: &[SchemaNode], applicator: &Applicator) -> Option<Choices> {
+    let mut values = Vec::new();
+    for id in &applicator.alternatives().filter(|of| of.ids.len() > 1)?.ids {
+        let node = nodes.get(*id)?;
+        let has_rules =
+            node.never || node.number.is_some() || node.string.is_some() || !node.applicators.is_empty();
+        if has_rules || node.array.is_some() || node.object.is_some() {
+            return None;
+        }
+        let is_of_type = |value: &&Value| node.types.is_none_or(|types| types.contains(TypeSet::of(value)));
+        values.extend(node.choices.as_ref()?.values.iter().filter(is_of_type).cloned());
+    }
+    let is_once = matches!(applicator, Applicator::AnyOf(_)) || first_duplicate(&values).is_none();
+    is_once.then(|| Choices::new(values, false))
 }
 
 /// Alternatives besides `null`.
@@ -106,9 +123,7 @@ fn has_members(nodes: &[SchemaNode], id: NodeId, members: &Map<String, Value>) -
     rules.properties.iter().all(|property| {
         let Some(member) = members.get(&property.name) else { return !property.required };
         let choices = nodes.get(property.schema).and_then(|node| node.choices.as_ref());
-        choices
-            .filter(|choices| choices.is_const)
-            .is_none_or(|choices| choices.values.iter().any(|constant| equality::equal(constant, member)))
+        choices.filter(|choices| choices.is_const).is_none_or(|choices| choices.contains(member))
     }) && rules.required.iter().all(|name| members.contains_key(name))
 }
 
@@ -175,16 +190,17 @@ impl<'a> Validation<'a> {
             Intended::One(id)
                 if alternatives.len() > 1
                     && let Some(choices) = self.nodes.get(id).and_then(|node| node.choices.as_ref())
-                    && !choices.has_near(value) =>
+                    && !(self.suggests(choices.values.len()) && choices.has_near(value)) =>
             {
                 self.fail_all(&alternatives, false, value)
             }
             Intended::One(id) => self.check(id, value),
             Intended::NoTag(tag, candidates) => {
                 let choices = tag_choices(self.nodes, &candidates, tag);
+                let suggests = self.suggests(choices.len());
                 let mismatch = || match value.get(tag) {
-                    None => Mismatch::missing(describe_choices(&choices, false)),
-                    Some(sent) => choice_mismatch(&choices, false, sent),
+                    None => Mismatch::missing(describe_choices(choices.iter().copied(), false)),
+                    Some(sent) => choice_mismatch(choices.iter().copied(), false, sent, suggests),
                 };
                 self.fail_at(tag, mismatch)
             }
@@ -210,7 +226,8 @@ impl<'a> Validation<'a> {
             .collect();
         if let Some(choices) = choices.filter(|choices| !choices.is_empty()) {
             let values: Vec<&Value> = choices.into_iter().flat_map(|choices| &choices.values).collect();
-            return self.fail(|| choice_mismatch(&values, false, value));
+            let suggests = self.suggests(values.len());
+            return self.fail(|| choice_mismatch(values.iter().copied(), false, value, suggests));
         }
         let types = alternatives.iter().fold(TypeSet::NONE, |types, id| types.union(self.types(*id)));
         let is_by_type = |id: &NodeId| {
@@ -226,12 +243,12 @@ impl<'a> Validation<'a> {
     }
 
     /// The values that a node accepts, as in `an integer` or `one of "a", "b"`.
-    pub(super) fn describe(&self, id: NodeId) -> String {
+    pub(super) fn describe(&mut self, id: NodeId) -> String {
         self.describe_within(id, MAX_DESCRIPTION_DEPTH)
     }
 
     /// The distinct descriptions of several nodes; of very many, those of the first.
-    fn describe_each(&self, ids: &[NodeId], levels: usize) -> Vec<String> {
+    fn describe_each(&mut self, ids: &[NodeId], levels: usize) -> Vec<String> {
         let mut descriptions: Vec<String> = Vec::new();
         for id in ids.iter().take(MAX_ERRORS) {
             let description = self.describe_within(*id, levels);
@@ -245,10 +262,13 @@ impl<'a> Validation<'a> {
         descriptions
     }
 
-    fn describe_within(&self, id: NodeId, levels: usize) -> String {
-        let Some(node) = self.nodes.get(id).filter(|_| levels > 0) else { return "a value".to_owned() };
+    fn describe_within(&mut self, id: NodeId, levels: usize) -> String {
+        let nodes = self.nodes;
+        let Some(node) = nodes.get(id).filter(|_| levels > 0 && self.takes_steps(1)) else {
+            return "a value".to_owned();
+        };
         if let Some(choices) = &node.choices {
-            return describe_choices(&choices.values.iter().collect::<Vec<_>>(), choices.is_const);
+            return describe_choices(choices.values.iter(), choices.is_const);
         }
         let required = |rules: &ObjectRules| {
             let declared = rules.properties.iter().filter(|property| property.required);
@@ -270,7 +290,7 @@ impl<'a> Validation<'a> {
         for applicator in &node.applicators {
             if let Some(of) = applicator.alternatives() {
                 if let Some(tag) = tag(self.nodes, &of.ids) {
-                    let choices = describe_choices(&tag_choices(self.nodes, &of.ids, tag), false);
+                    let choices = describe_choices(tag_choices(self.nodes, &of.ids, tag).into_iter(), false);
                     return format!("an object with `{tag}`: {choices}");
                 }
                 return self.describe_each(&of.ids, levels - 1).join(" or ");

@@ -13,10 +13,9 @@ use super::error::{Mismatch, PathStep, ValidationError, path_text, quote, summar
 use super::node::{
     Applicator, ArrayRules, Choices, Contains, NodeId, NumberRules, SchemaNode, StringRules, TypeSet,
 };
-use super::pattern::TextPattern;
+use super::number;
 use super::suggest::nearest;
-use super::value_hash::first_duplicate;
-use super::{equality, number};
+use super::value_hash::{first_duplicate, hash_steps};
 
 /// The deepest nesting of a value; `serde_json` does not read deeper values either.
 pub(super) const MAX_DEPTH: usize = 128;
@@ -30,6 +29,9 @@ pub(super) const MAX_PATTERN_NAME: usize = 1 << 16;
 /// The most errors that are reported, and the most unknown names that are compared with known ones: a value may have a
 /// million of either.
 pub(super) const MAX_ERRORS: usize = 100;
+
+/// More names than this are compared with one value of a report.
+const MANY_NAMES: usize = 100;
 
 /// After this many steps, the result of each is kept.
 const MANY_STEPS: usize = 500;
@@ -128,15 +130,20 @@ impl<'a> Validation<'a> {
     }
 
     /// All distinct errors of a value of this node, then the hints; none if the value conforms.
-    pub(super) fn errors_at(mut self, id: NodeId, value: &'a Value) -> Vec<ValidationError> {
+    pub(super) fn errors_at(self, id: NodeId, value: &'a Value) -> Vec<ValidationError> {
+        self.errors_and_steps(id, value).0
+    }
+
+    /// As [`errors_at`](Self::errors_at), with the steps that are left.
+    pub(super) fn errors_and_steps(mut self, id: NodeId, value: &'a Value) -> (Vec<ValidationError>, usize) {
         self.fail_fast = false;
         let conforms = self.check(id, value);
         if self.steps_left == 0 {
             let mismatch = Mismatch::new("a smaller value", "takes too many steps to check".to_owned());
-            return vec![ValidationError::new(String::new(), mismatch)];
+            return (vec![ValidationError::new(String::new(), mismatch)], 0);
         }
         if conforms {
-            return Vec::new();
+            return (Vec::new(), self.steps_left);
         }
         let is_cut = self.errors.len() == MAX_ERRORS;
         let mut distinct: Vec<ValidationError> = Vec::with_capacity(self.errors.len());
@@ -149,7 +156,7 @@ impl<'a> Validation<'a> {
             let mismatch = Mismatch::new("", format!("only the first {MAX_ERRORS} errors are listed"));
             distinct.push(ValidationError::new(String::new(), mismatch));
         }
-        distinct
+        (distinct, self.steps_left)
     }
 
     /// Whether a value conforms to a node; records no errors.
@@ -170,6 +177,11 @@ impl<'a> Validation<'a> {
     pub(super) fn takes_steps(&mut self, count: usize) -> bool {
         self.steps_left = self.steps_left.saturating_sub(count);
         self.steps_left > 0
+    }
+
+    /// Whether an error is to suggest the most similar of some names: of many, only the first one does.
+    pub(super) fn suggests(&self, names: usize) -> bool {
+        names <= MANY_NAMES || self.errors.is_empty()
     }
 
     /// Whether no further errors are collected; a value may have a million of them.
@@ -241,9 +253,10 @@ impl<'a> Validation<'a> {
         }
         // further errors of a value of the wrong type, or outside the choices, would be noise
         if let Some(choices) = &node.choices
-            && !choices.values.iter().any(|choice| equality::equal(choice, value))
+            && !choices.contains(value)
         {
-            return self.fail(|| choices.mismatch(value));
+            let suggests = self.suggests(choices.values.len());
+            return self.fail(|| choices.mismatch(value, suggests));
         }
         if let Some(types) = node.types
             && !types.contains(own)
@@ -318,6 +331,9 @@ impl<'a> Validation<'a> {
         if self.applications == MAX_APPLICATIONS {
             return self.fail_depth();
         }
+        if !self.takes_steps(applicator.steps(value) / 8) {
+            return false;
+        }
         self.applications += 1;
         let result = self.applies(applicator, value);
         self.applications -= 1;
@@ -339,6 +355,17 @@ impl<'a> Validation<'a> {
                 let tried = if is_first { 1 } else { of.ids.len() };
                 let tried: Vec<NodeId> = of.ids.iter().filter(may_accept).take(tried).copied().collect();
                 tried.into_iter().any(|id| self.matches(id, value))
+            }
+            Applicator::AnyOf(of) | Applicator::OneOf(of) if of.choices.is_some() => {
+                let is_choice = of.choices.as_ref().is_some_and(|choices| choices.contains(value));
+                match &of.choices {
+                    _ if is_choice => true,
+                    Some(choices) if choices.values.len() > MANY_NAMES => {
+                        let suggests = self.suggests(choices.values.len());
+                        self.fail(|| choices.mismatch(value, suggests))
+                    }
+                    _ => self.fail_alternatives(of, value),
+                }
             }
             Applicator::AnyOf(of) => {
                 of.ids.iter().any(|id| self.matches(*id, value)) || self.fail_alternatives(of, value)
@@ -381,9 +408,21 @@ impl<'a> Validation<'a> {
     }
 
     fn check_string(&mut self, rules: &StringRules, text: &str) -> bool {
+        if let Some(mismatch) = rules.broken_length(text) {
+            return self.fail(mismatch);
+        }
+        let of_pattern = rules.pattern.as_ref().map_or(0, |pattern| pattern.steps(text));
+        if !self.takes_steps(text.len() / 64 + of_pattern) {
+            return false;
+        }
+        if let Some(pattern) = rules.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
+            return self.fail(|| {
+                let message = format!("{} does not match the pattern `{}`", quote(text), pattern.as_str());
+                Mismatch::new(format!("a string matching `{}`", pattern.as_str()), message)
+            });
+        }
         let format = rules.format.filter(|_| self.check_formats);
-        self.fail_if(rules.broken(text))
-            && format.and_then(|format| format.mismatch(text)).is_none_or(|mismatch| self.fail(|| mismatch))
+        format.and_then(|format| format.mismatch(text)).is_none_or(|mismatch| self.fail(|| mismatch))
     }
 
     /// Whether a node takes arrays of integers that are bytes, for which models send base64.
@@ -401,12 +440,16 @@ impl<'a> Validation<'a> {
 
     fn check_array(&mut self, rules: &ArrayRules, items: &'a [Value]) -> bool {
         let mut is_valid = self.fail_if(broken_count(items.len(), rules.min, rules.max, "item"));
+        let has_wrong_length = !is_valid;
         if self.fail_fast && !is_valid {
             return false;
         }
-        if rules.unique_items
-            && let Some((first, second)) = first_duplicate(items)
-        {
+        // no more is looked for in a list of the wrong length
+        let compares = rules.unique_items && is_valid;
+        if compares && !self.takes_steps(items.iter().map(hash_steps).sum()) {
+            return false;
+        }
+        if compares && let Some((first, second)) = first_duplicate(items) {
             is_valid = self
                 .fail(|| Mismatch::new("items that differ", format!("items {first} and {second} are equal")));
         }
@@ -418,11 +461,14 @@ impl<'a> Validation<'a> {
                 is_valid &= self.check_at(PathStep::Index(index), schema, item);
             }
         }
-        if let Some(contains) = &rules.contains {
+        if let Some(contains) = rules.contains.as_ref().filter(|_| !has_wrong_length) {
             let fail_fast = std::mem::replace(&mut self.fail_fast, true);
             let mut count: u64 = 0;
             for (index, item) in items.iter().enumerate() {
                 count += u64::from(self.check_at(PathStep::Index(index), contains.schema, item));
+                if contains.max.is_none() && count >= contains.min {
+                    break;
+                }
             }
             self.fail_fast = fail_fast;
             if count < contains.min || contains.max.is_some_and(|max| count > max) {
@@ -452,7 +498,7 @@ fn cheap_steps(node: &SchemaNode, value: &Value) -> usize {
         Value::Object(members) if node.is_shared => members.len(),
         _ => 0,
     };
-    node.choices.as_ref().map_or(parts, |choices| parts + choices.values.len())
+    node.choices.as_ref().map_or(parts, |choices| parts + choices.steps(value))
 }
 
 /// Whether a type may refuse a scalar that its schema accepts: a text that it parses, or an integer that is written as a float
@@ -500,17 +546,23 @@ impl Choices {
     }
 
     /// The mismatch of a value that is not one of the choices.
-    fn mismatch(&self, value: &Value) -> Mismatch {
-        choice_mismatch(&self.values.iter().collect::<Vec<_>>(), self.is_const, value)
+    fn mismatch(&self, value: &Value, suggests: bool) -> Mismatch {
+        choice_mismatch(self.values.iter(), self.is_const, value, suggests)
     }
 }
 
-/// The mismatch of a value that is not one of the choices.
-pub(super) fn choice_mismatch(choices: &[&Value], is_const: bool, value: &Value) -> Mismatch {
-    let expected = describe_choices(choices, is_const);
+/// The mismatch of a value that is not one of the choices, which `suggests` the most similar one.
+pub(super) fn choice_mismatch<'v>(
+    choices: impl Iterator<Item = &'v Value> + Clone,
+    is_const: bool,
+    value: &Value,
+    suggests: bool,
+) -> Mismatch {
+    let expected = describe_choices(choices.clone(), is_const);
     let mut message = format!("{} is not {expected}", summarize(value));
-    let names = choices.iter().filter_map(|choice| choice.as_str());
-    if !is_const
+    let names = choices.filter_map(|choice| choice.as_str());
+    if suggests
+        && !is_const
         && let Some(text) = value.as_str()
         && let Some(suggestion) = nearest(text, names)
     {
@@ -531,12 +583,13 @@ pub(super) fn key_mismatch(key: &str, names: &[&str]) -> Mismatch {
 }
 
 /// As in `one of "a", "b"`.
-pub(super) fn describe_choices(choices: &[&Value], is_const: bool) -> String {
+pub(super) fn describe_choices<'v>(mut choices: impl Iterator<Item = &'v Value>, is_const: bool) -> String {
     const MAX_CHOICES: usize = 30;
-    let listed: Vec<String> = choices.iter().take(MAX_CHOICES).map(|choice| summarize(choice)).collect();
+    let listed: Vec<String> = choices.by_ref().take(MAX_CHOICES).map(summarize).collect();
     let mut list = listed.join(", ");
-    if choices.len() > MAX_CHOICES {
-        list.push_str(&format!(" and {} more", choices.len() - MAX_CHOICES));
+    let others = choices.count();
+    if others > 0 {
+        list.push_str(&format!(" and {others} more"));
     }
     if is_const { list } else { format!("one of {list}") }
 }
@@ -567,28 +620,14 @@ impl NumberRules {
 }
 
 impl StringRules {
-    /// The mismatch of the first rule that a string breaks; its `format` aside.
-    pub(super) fn broken<'r>(&'r self, text: &'r str) -> Option<impl FnOnce() -> Mismatch + 'r> {
+    /// The mismatch of the length of a string, which is looked at first: a pattern costs many times as much.
+    fn broken_length<'r>(&self, text: &'r str) -> Option<impl FnOnce() -> Mismatch + use<'r>> {
         let is_bounded = self.min.is_some() || self.max.is_some();
         let length = if is_bounded { text.chars().count() } else { 0 };
-        let length = broken_count(length, self.min, self.max, "character");
-        let pattern = self.pattern.as_ref().filter(|pattern| !pattern.is_match(text));
-        if length.is_none() && pattern.is_none() {
-            return None;
-        }
+        let broken = broken_count(length, self.min, self.max, "character")?;
         Some(move || {
-            let summary = quote(text);
-            match (length, pattern) {
-                (Some(length), _) => {
-                    let Mismatch { expected, message, .. } = length();
-                    Mismatch::new(expected, format!("{summary} {message}"))
-                }
-                (None, pattern) => {
-                    let pattern = pattern.map(TextPattern::as_str).unwrap_or_default();
-                    let message = format!("{summary} does not match the pattern `{pattern}`");
-                    Mismatch::new(format!("a string matching `{pattern}`"), message)
-                }
-            }
+            let Mismatch { expected, message, .. } = broken();
+            Mismatch::new(expected, format!("{} {message}", quote(text)))
         })
     }
 }
@@ -598,8 +637,8 @@ pub(super) fn broken_count(
     count: usize,
     min: Option<u64>,
     max: Option<u64>,
-    noun: &str,
-) -> Option<impl FnOnce() -> Mismatch> {
+    noun: &'static str,
+) -> Option<impl FnOnce() -> Mismatch + use<>> {
     let exact = u64::try_from(count).unwrap_or(u64::MAX);
     let (bound, expected, message) = match (min, max) {
         (Some(min), _) if exact < min => (min, "at least", "fewer than the minimum of"),

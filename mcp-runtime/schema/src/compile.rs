@@ -608,11 +608,11 @@ fn choices(subschema: &Subschema<'_>) -> CompileResult<Option<Choices>> {
     let constant = subschema.map.get("const");
     match (subschema.map.get("enum"), constant) {
         (None, None) => Ok(None),
-        (None, Some(one)) => Ok(Some(Choices { values: vec![one.clone()], is_const: true })),
+        (None, Some(one)) => Ok(Some(Choices::new(vec![one.clone()], true))),
         (Some(Value::Array(several)), _) => {
             let fits = |value: &&Value| constant.is_none_or(|one| equality::equal(one, value));
             let values = several.iter().filter(fits).cloned().collect();
-            Ok(Some(Choices { values, is_const: false }))
+            Ok(Some(Choices::new(values, false)))
         }
         (Some(_), _) => subschema.unsupported("enum", "its value is not an array"),
     }

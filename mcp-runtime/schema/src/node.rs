@@ -3,8 +3,13 @@
 use serde_json::{Number, Value};
 
 use super::{
-    format::StringFormat, needs_validation::Enforcement, number::IntegerType, pattern::TextPattern,
+    equality,
+    format::StringFormat,
+    needs_validation::Enforcement,
+    number::IntegerType,
+    pattern::TextPattern,
     sort::sort_by,
+    value_hash::{ValueIndex, hash_steps},
 };
 
 /// The index of a node in its arena.
@@ -131,6 +136,17 @@ impl Applicator {
         }
     }
 
+    /// How many steps of a check it takes to choose what is applied.
+    pub(super) fn steps(&self, value: &Value) -> usize {
+        match self {
+            Self::AllOf(ids) => ids.len(),
+            Self::AnyOf(of) | Self::OneOf(of) => {
+                of.choices.as_ref().map_or(of.ids.len(), |choices| choices.steps(value))
+            }
+            _ => 0,
+        }
+    }
+
     /// The nodes that it applies.
     pub(super) fn ids(&self) -> Vec<NodeId> {
         match self {
@@ -151,6 +167,8 @@ pub(super) struct Alternatives {
     /// Those that an object may be meant for, and the property that distinguishes them.
     pub(super) objects: Vec<NodeId>,
     pub(super) tag: Option<String>,
+    /// All of them are choices, of which a value is one or none: these.
+    pub(super) choices: Option<Choices>,
 }
 
 /// `enum` or `const`.
@@ -158,6 +176,38 @@ pub(super) struct Alternatives {
 pub(super) struct Choices {
     pub(super) values: Vec<Value>,
     pub(super) is_const: bool,
+    /// None of a few scalars.
+    index: Option<ValueIndex>,
+}
+
+/// Up to so many scalars are compared one by one.
+const FEW_CHOICES: usize = 8;
+
+impl Choices {
+    pub(super) fn new(values: Vec<Value>, is_const: bool) -> Self {
+        let is_indexed = values.len() > FEW_CHOICES || values.iter().any(is_container);
+        let index = is_indexed.then(|| ValueIndex::new(&values));
+        Self { values, is_const, index }
+    }
+
+    /// Whether a value is one of them.
+    pub(super) fn contains(&self, value: &Value) -> bool {
+        let Some(index) = &self.index else {
+            return self.values.iter().any(|choice| equality::equal(choice, value));
+        };
+        let is_it = |at: usize| self.values.get(at).is_some_and(|choice| equality::equal(choice, value));
+        index.find(value).any(is_it)
+    }
+
+    /// How many steps of a check that takes.
+    pub(super) fn steps(&self, value: &Value) -> usize {
+        if self.index.is_some() { hash_steps(value) } else { self.values.len() }
+    }
+}
+
+/// Whether a value is an array or an object.
+pub(super) fn is_container(value: &Value) -> bool {
+    matches!(value, Value::Array(_) | Value::Object(_))
 }
 
 /// The keywords of numbers.
@@ -235,6 +285,12 @@ impl ObjectRules {
                 None => self.required.push(name),
             }
         }
+    }
+
+    /// How many steps of a check it takes to match a name against the patterns.
+    pub(super) fn pattern_steps(&self, name: &str) -> usize {
+        let each = self.pattern_properties.iter().map(|(pattern, _)| pattern.steps(name));
+        each.fold(0, usize::saturating_add)
     }
 
     pub(super) fn property(&self, name: &str) -> Option<(usize, &Property)> {

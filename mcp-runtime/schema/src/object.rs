@@ -9,9 +9,6 @@ use super::error::{Mismatch, PathStep, ValidationError, path_text, quote, trunca
 use super::node::{Applicator, NodeId, ObjectRules};
 use super::suggest::nearest;
 
-/// How many steps it takes to match a name against a pattern.
-const PATTERN_STEPS: usize = 4;
-
 /// The most names that a message about another name lists.
 const MAX_LISTED: usize = 12;
 
@@ -46,6 +43,9 @@ impl<'a> Validation<'a> {
             }
         }
         for (name, required) in rules.dependent_required.iter().filter(|(name, _)| map.contains_key(name)) {
+            if !self.takes_steps(required.len()) {
+                return false;
+            }
             for other in required.iter().filter(|other| !map.contains_key(*other)) {
                 is_valid = self.fail_at(other, || {
                     Mismatch::new("a value", format!("is missing (required by `{name}`)"))
@@ -76,8 +76,7 @@ impl<'a> Validation<'a> {
         }
         let mut is_valid = true;
         for (name, value) in map {
-            let has_steps = self.takes_steps(PATTERN_STEPS * rules.pattern_properties.len());
-            if (self.fail_fast && !is_valid) || !has_steps || self.is_report_full() {
+            if (self.fail_fast && !is_valid) || self.is_report_full() {
                 return false;
             }
             if rules.property_names.is_some_and(|names| !self.allows_name(names, name)) {
@@ -88,6 +87,9 @@ impl<'a> Validation<'a> {
             if name.len() > MAX_PATTERN_NAME && !rules.pattern_properties.is_empty() {
                 is_valid = self.fail(|| long_name_mismatch(name));
                 continue;
+            }
+            if !self.takes_steps(rules.pattern_steps(name)) {
+                return false;
             }
             for (pattern, schema) in &rules.pattern_properties {
                 if pattern.is_match(name) {
@@ -198,6 +200,9 @@ impl<'a> Validation<'a> {
         let nodes = self.nodes;
         let Some(node) = nodes.get(id).filter(|_| self.takes_steps(map.len())) else { return };
         if let Some(rules) = &node.object {
+            if !self.takes_steps(map.keys().map(|name| rules.pattern_steps(name)).sum()) {
+                return;
+            }
             let all = rules.additional_properties.is_some()
                 || (!is_outermost && rules.unevaluated_properties.is_some());
             let matches_pattern =

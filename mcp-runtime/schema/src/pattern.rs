@@ -10,13 +10,15 @@
 
 use std::sync::OnceLock;
 
-use regex_lite::Regex;
+use regex_lite::{Regex, RegexBuilder};
 
 /// A compiled pattern.
 #[derive(Debug)]
 pub struct TextPattern {
     source: String,
     matcher: TextMatcher,
+    /// What a byte of a text costs: how many positions, or parts of a state, may be looked at.
+    size: usize,
 }
 
 #[derive(Debug)]
@@ -41,11 +43,11 @@ impl TextPattern {
     /// It is not a valid one.
     pub fn new(source: &str) -> Result<Self, regex_lite::Error> {
         let regex = Regex::new(source)?;
-        let matcher = match Automaton::new(source) {
-            Some(automaton) => TextMatcher::Automaton(Box::new(automaton)),
-            None => TextMatcher::Regex(regex),
+        let (size, matcher) = match Automaton::new(source) {
+            Some(automaton) => (automaton.follow.len(), TextMatcher::Automaton(Box::new(automaton))),
+            None => (regex_size(source), TextMatcher::Regex(regex)),
         };
-        Ok(Self { source: source.to_owned(), matcher })
+        Ok(Self { source: source.to_owned(), matcher, size })
     }
 
     /// Compiles a pattern of a schema, after [`link_patterns`].
@@ -67,9 +69,22 @@ impl TextPattern {
         }
     }
 
+    /// How many steps of a check it takes to match a text.
+    pub(super) fn steps(&self, text: &str) -> usize {
+        1 + text.len().saturating_mul(self.size) / 8
+    }
+
     pub(crate) fn as_str(&self) -> &str {
         &self.source
     }
+}
+
+/// The size of an expression that `regex-lite` matches, which looks at each state for each character: repetitions are written
+/// out, so its text does not tell. A state takes some dozen bytes, and as much longer than a position.
+fn regex_size(source: &str) -> usize {
+    let compiles = |limit: &usize| RegexBuilder::new(source).size_limit(*limit).build().is_ok();
+    let mut limits = (9..24).map(|bits| 1 << bits);
+    limits.find(compiles).unwrap_or(1 << 24) / 8
 }
 
 /// The positions of characters in a pattern, as bits.

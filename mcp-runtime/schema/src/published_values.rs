@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::{Validator, check::Validation, compile::compile_by_pointer, walk};
+use super::{Validator, check::Validation, compile::compile_by_pointer, validate::MAX_STEPS, walk};
 
 /// A published value that does not conform.
 #[derive(Debug, PartialEq, Eq)]
@@ -53,10 +53,15 @@ pub(super) fn compile_with_errors(root: &mut Value) -> (Option<Validator>, Vec<N
         }
     };
     let mut has_changed = false;
-    let errors_of = |pointer: &str, value: &Value| {
+    // of all values: others may have written them
+    let mut steps_left = MAX_STEPS;
+    let mut errors_of = |pointer: &str, value: &Value| {
         let id = compiled.ids.get(pointer)?;
-        let mut errors = Validation::new(&compiled.nodes, false).errors_at(*id, value).into_iter();
-        errors.next().map(|error| error.to_string())
+        let mut validation = Validation::new(&compiled.nodes, false);
+        validation.steps_left = steps_left;
+        let (errors, left) = validation.errors_and_steps(*id, value);
+        steps_left = left;
+        errors.into_iter().next().map(|error| error.to_string())
     };
     for pointer in pointers {
         for keyword in ["default", "examples"] {

@@ -71,11 +71,14 @@ pub(super) struct Repair<'n> {
     visited: HashSet<(NodeId, *const Value), AddressHasher>,
     has_changed: bool,
     added: usize,
+    steps_left: usize,
 }
 
 impl<'n> Repair<'n> {
-    pub(super) fn new(nodes: &'n [SchemaNode], changes: Changes<'n>) -> Self {
-        Self { nodes, changes, visits: 0, visited: HashSet::default(), has_changed: false, added: 0 }
+    /// A walk of so many steps, as those of a check.
+    pub(super) fn new(nodes: &'n [SchemaNode], changes: Changes<'n>, steps_left: usize) -> Self {
+        let visited = HashSet::default();
+        Self { nodes, changes, visits: 0, visited, has_changed: false, added: 0, steps_left }
     }
 
     /// Repairs a value of the root schema; returns whether anything changed.
@@ -87,6 +90,9 @@ impl<'n> Repair<'n> {
         if self.added > MAX_ADDED {
             return Err(format!("more than {MAX_ADDED} members with a default are absent"));
         }
+        if self.steps_left == 0 && matches!(self.changes, Changes::Defaults(_)) {
+            return Err("takes too many steps to complete".to_owned());
+        }
         Ok(self.has_changed)
     }
 
@@ -94,6 +100,9 @@ impl<'n> Repair<'n> {
         let Some(node) = self.nodes.get(id).filter(|_| depth <= MAX_DEPTH && self.added <= MAX_ADDED) else {
             return;
         };
+        if !self.takes_steps(1) {
+            return;
+        }
         if matches!(self.changes, Changes::Defaults(leads) if leads.get(id) == Some(&false)) {
             return;
         }
@@ -110,6 +119,10 @@ impl<'n> Repair<'n> {
                 Applicator::Ref(id) => self.walk(*id, value, depth + 1),
                 Applicator::AllOf(ids) => ids.iter().for_each(|id| self.walk(*id, value, depth + 1)),
                 Applicator::AnyOf(of) | Applicator::OneOf(of) => {
+                    // each is compared with the value
+                    if !self.takes_steps(of.objects.len()) {
+                        return;
+                    }
                     if let Intended::One(id) = intended(self.nodes, of, value) {
                         self.walk(id, value, depth + 1);
                     }
@@ -124,6 +137,12 @@ impl<'n> Repair<'n> {
         }
     }
 
+    /// Takes some of the steps that are left; returns whether there are more.
+    fn takes_steps(&mut self, count: usize) -> bool {
+        self.steps_left = self.steps_left.saturating_sub(count);
+        self.steps_left > 0
+    }
+
     fn walk_items(&mut self, rules: &ArrayRules, items: &mut [Value], depth: usize) {
         for (index, item) in items.iter_mut().enumerate() {
             if let Some(id) = rules.prefix_items.get(index).copied().or(rules.items) {
@@ -136,6 +155,9 @@ impl<'n> Repair<'n> {
         for (name, member) in &mut *members {
             let property = rules.property(name).map(|(_, property)| property.schema);
             let is_short = name.len() <= MAX_PATTERN_NAME;
+            if is_short && !self.takes_steps(rules.pattern_steps(name)) {
+                return;
+            }
             let patterns = rules.pattern_properties.iter().filter(|_| is_short);
             let matching = patterns.filter(|(pattern, _)| pattern.is_match(name)).map(|(_, id)| *id);
             let mut is_known = false;
@@ -172,8 +194,16 @@ impl<'n> Repair<'n> {
         self.visits < MANY_VISITS || self.visited.insert((id, std::ptr::from_ref(value)))
     }
 
+    fn conforms(&mut self, id: NodeId, value: &Value) -> bool {
+        let mut validation = Validation::new(self.nodes, false);
+        validation.steps_left = self.steps_left;
+        let conforms = validation.matches(id, value);
+        self.steps_left = validation.steps_left;
+        conforms
+    }
+
     /// What a number or a text that the node refuses was meant to be, if the node leaves no doubt about that.
-    fn repaired(&self, id: NodeId, node: &SchemaNode, value: &Value) -> Option<Value> {
+    fn repaired(&mut self, id: NodeId, node: &SchemaNode, value: &Value) -> Option<Value> {
         let allowed = TypeSet::ANY.without(node.refuses).without(TypeSet::NULL);
         let text = match value {
             Value::Number(number) => return whole_number(number, allowed).map(Value::Number),
@@ -183,8 +213,7 @@ impl<'n> Repair<'n> {
         let is_container = text.starts_with(['{', '[']);
         if allowed.contains(TypeSet::STRING) {
             // one of some names, such as those of variants without data
-            let conforms = || Validation::new(self.nodes, false).matches(id, value);
-            if !is_container || node.accepts.contains(TypeSet::STRING) || conforms() {
+            if !is_container || node.accepts.contains(TypeSet::STRING) || self.conforms(id, value) {
                 return None;
             }
         }

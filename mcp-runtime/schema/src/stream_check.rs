@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::Validator;
 use super::alternatives::not_null;
 use super::check::{MAX_PATTERN_NAME, broken_count};
-use super::node::{Applicator, NodeId, ObjectRules, SchemaNode, TypeSet};
+use super::node::{Applicator, NodeId, ObjectRules, SchemaNode, TypeSet, is_container};
 
 /// The properties that were present are bits of one `u64`.
 const MOST_PROPERTIES: usize = 64;
@@ -21,9 +21,7 @@ const MOST_PROPERTIES: usize = 64;
 pub(super) fn settle_streams(nodes: &mut [SchemaNode]) {
     let targets: Vec<_> = nodes.iter().map(|node| forward_target(nodes, node)).collect();
     let streams = |node: &SchemaNode| {
-        let choices = node.choices.as_ref().is_none_or(|choices| {
-            choices.values.iter().all(|value| !matches!(value, Value::Array(_) | Value::Object(_)))
-        });
+        let choices = node.choices.as_ref().is_none_or(|choices| !choices.values.iter().any(is_container));
         let array = node.array.as_ref().is_none_or(|rules| rules.contains.is_none() && !rules.unique_items);
         let object = node.object.as_ref().is_none_or(|rules| {
             // one pattern and no properties: each key has one subschema, or is refused

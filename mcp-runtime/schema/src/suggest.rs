@@ -2,6 +2,9 @@
 
 use std::cmp::Reverse;
 
+/// The most pairs of letters that are compared for one suggestion: an enumeration may have thousands of names.
+const MOST_COMPARED: usize = 1 << 18;
+
 /// The known name most similar to a misspelt one, if any is similar enough to be suggested.
 ///
 /// Case is ignored; a transposition counts as one edit, and about one edit in three letters is allowed.
@@ -12,7 +15,12 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         return None;
     }
     let mut best: Option<(Rank, &str)> = None;
+    let mut compared = 0;
     for candidate in known {
+        compared += candidate.len() * name.length + 64;
+        if compared > MOST_COMPARED {
+            break;
+        }
         if let Some(rank) = name.rank(candidate)
             && best.is_none_or(|(best, _)| rank < best)
         {

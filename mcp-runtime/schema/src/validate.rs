@@ -25,11 +25,13 @@ pub struct Validator {
     pub(super) check_formats: bool,
     /// How many steps one check may take.
     max_steps: usize,
+    /// Whether a text can be checked while it is parsed.
+    streams: bool,
 }
 
-/// How many steps the check of one value by a foreign schema may take: the other program writes both. The largest message that
-/// a client reads by default has fewer values.
-const MAX_FOREIGN_STEPS: usize = 40_000_000;
+/// How many steps the check of one value may take by a schema that the program did not write: half a second. The largest
+/// message that is read by default has fewer values, and a text as long as that takes fewer against a usual pattern.
+pub(super) const MAX_STEPS: usize = 40_000_000;
 
 impl Validator {
     /// Compiles a root schema.
@@ -50,7 +52,7 @@ impl Validator {
                 (Self::compile(&schema).ok(), passed_over)
             }
         };
-        (validator.map(|validator| Self { max_steps: MAX_FOREIGN_STEPS, ..validator }), passed_over)
+        (validator.map(Self::bounded), passed_over)
     }
 
     /// Compiles a root schema whose origin has called [`link_patterns`] if it can have patterns.
@@ -76,6 +78,7 @@ impl Validator {
         settle_streams(&mut nodes);
         Self {
             leads_to_default: leads_to_default(&nodes),
+            streams: nodes.first().is_some_and(|root| root.streams),
             nodes: nodes.into(),
             null_is_absent: false,
             check_formats: false,
@@ -86,6 +89,18 @@ impl Validator {
     /// The alternatives of the schema; `None` unless one contains others.
     pub fn attempts(&self) -> Option<Attempts> {
         Attempts::of(self.nodes.clone())
+    }
+
+    /// Bounds the steps of a check: the schema may come from another program.
+    pub fn bounded(mut self) -> Self {
+        let has_patterns = |node: &SchemaNode| {
+            node.string.as_ref().is_some_and(|rules| rules.pattern.is_some())
+                || node.object.as_ref().is_some_and(|rules| !rules.pattern_properties.is_empty())
+        };
+        // the steps of a stream are not counted: without patterns, they are those of the text
+        self.streams &= !self.nodes.iter().any(has_patterns);
+        self.max_steps = MAX_STEPS;
+        self
     }
 
     /// Treats `null` in a property that is not required as absence.
@@ -139,7 +154,7 @@ impl Validator {
     /// changed.
     pub fn repair(&self, value: &mut Value, strict: bool) -> bool {
         let changes = if strict { Changes::WholeNumbers } else { Changes::Texts };
-        Repair::new(&self.nodes, changes).run(value).unwrap_or_default()
+        Repair::new(&self.nodes, changes, self.max_steps).run(value).unwrap_or_default()
     }
 
     /// Adds the absent members that have a default to a value that conforms.
@@ -147,14 +162,15 @@ impl Validator {
     /// # Errors
     /// Too many members are absent.
     pub fn add_defaults(&self, value: &mut Value) -> Result<(), String> {
-        Repair::new(&self.nodes, Changes::Defaults(&self.leads_to_default)).run(value)?;
+        let changes = Changes::Defaults(&self.leads_to_default);
+        Repair::new(&self.nodes, changes, self.max_steps).run(value)?;
         Ok(())
     }
 
     /// Whether JSON text conforms, found without building a value where the schema allows. A text that conforms may be
     /// refused; confirm that with [`errors_in`](Self::errors_in).
     pub fn accepts(&self, json: &str) -> bool {
-        if self.nodes.first().is_some_and(|root| root.streams) {
+        if self.streams {
             return stream_check::is_valid(self, json);
         }
         serde_json::from_str(json).is_ok_and(|value| self.is_valid(&value))
@@ -217,6 +233,90 @@ mod tests {
             );
             assert!(!validator.is_valid(&value));
         }
+    }
+
+    #[test]
+    fn a_text_of_the_wrong_length_is_not_matched() {
+        let schema = json!({ "maxLength": 254, "pattern": "^(a?){32}a{32}$" });
+        let left = |length: usize| {
+            let validator = Validator::compile(&schema).expect("a schema").bounded();
+            let value = json!("a".repeat(length));
+            let mut validation = validator.validation();
+            validation.is_valid(&value);
+            assert_eq!(validator.validate(&value).len(), usize::from(length > 64));
+            MAX_STEPS - validation.steps_left
+        };
+        assert!(left(4 << 20) < 10);
+        assert!(left(200) > 200 * 64 / 8, "{}", left(200));
+    }
+
+    #[test]
+    fn a_match_takes_steps_by_the_text_and_the_size_of_the_pattern() {
+        let text = "a".repeat(10_000);
+        for (pattern, is_checked) in [("^a+$", true), ("(a{100}){100}b|c$", false)] {
+            for schema in [json!({ "pattern": pattern }), json!({ "patternProperties": { pattern: true } })] {
+                let (foreign, _) = Validator::compile_foreign(&json!({ "items": schema }));
+                let foreign = foreign.expect("a schema");
+                let item =
+                    if schema.get("pattern").is_some() { json!(text) } else { json!({ text.as_str(): 1 }) };
+                let value = json!([item]);
+                assert_eq!(foreign.is_valid(&value), is_checked, "{schema}");
+                assert_eq!(foreign.validate_str(&value.to_string()).is_ok(), is_checked, "{schema}");
+                let mut repaired = value.clone();
+                assert!(!foreign.repair(&mut repaired, false));
+            }
+        }
+    }
+
+    #[test]
+    fn the_keywords_that_many_references_apply_take_steps() {
+        // 2^25 on a value without parts
+        let mut schema = json!({ "$defs": { "D0": { "minLength": 1 } }, "$ref": "#/$defs/D25" });
+        for level in 1..=25 {
+            let next = json!({ "$ref": format!("#/$defs/D{}", level - 1) });
+            schema["$defs"][format!("D{level}")] = json!({ "allOf": [next, next] });
+        }
+        let (foreign, _) = Validator::compile_foreign(&schema);
+        let foreign = Validator { max_steps: 10_000, ..foreign.expect("a schema") };
+        assert!(!foreign.is_valid(&json!("a")));
+        let unique = json!({ "allOf": vec![json!({ "uniqueItems": true }); 1000] });
+        let (foreign, _) = Validator::compile_foreign(&unique);
+        let foreign = Validator { max_steps: 100_000, ..foreign.expect("a schema") };
+        assert!(foreign.is_valid(&json!([1, 2])) && !foreign.is_valid(&json!((0..1000).collect::<Vec<_>>())));
+    }
+
+    #[test]
+    fn many_choices_are_a_set() {
+        let names: Vec<Value> = (0..10_000).map(|n| json!(format!("name {n}"))).collect();
+        let consts: Vec<Value> = names.iter().map(|name| json!({ "const": name, "title": "T" })).collect();
+        let twice = [consts.clone(), consts.clone()].concat();
+        for schema in [json!({ "enum": names }), json!({ "oneOf": consts }), json!({ "anyOf": twice })] {
+            let validator = Validator { max_steps: 1000, ..Validator::compile(&schema).expect("a schema") };
+            assert!(validator.is_valid(&json!("name 9999")));
+            let other = json!("name 10000");
+            let mut validation = validator.validation();
+            assert!(!validation.is_valid(&other));
+            assert!(validation.steps_left > 990, "{}", validation.steps_left);
+            let errors = validator.validate(&json!("Name 12"));
+            assert!(
+                errors.iter().any(|error| error.to_string().contains("did you mean \"name 12\"?")),
+                "{errors:?}"
+            );
+        }
+        // one value twice is refused by `oneOf`
+        let one = json!({ "oneOf": [{ "const": 1 }, { "enum": [1.0, 2] }] });
+        let validator = Validator::compile(&one).expect("a schema");
+        assert!(!validator.is_valid(&json!(1)) && validator.is_valid(&json!(2)));
+        let mixed: Vec<Value> = (0..20).map(|n| json!({ "n": [n] })).collect();
+        let validator = Validator::compile(&json!({ "enum": mixed })).expect("a schema");
+        assert!(validator.is_valid(&json!({ "n": [19.0] })) && !validator.is_valid(&json!({ "n": [20] })));
+        let typed = json!({ "anyOf": [{ "type": "integer", "enum": [1, "a"] }, { "const": null }] });
+        let validator = Validator::compile(&typed).expect("a schema");
+        assert!(
+            validator.is_valid(&json!(null))
+                && validator.is_valid(&json!(1))
+                && !validator.is_valid(&json!("a"))
+        );
     }
 
     #[test]

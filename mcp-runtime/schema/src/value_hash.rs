@@ -8,6 +8,7 @@ use serde_json::Value;
 /// Computes the hashes of parts of one value.
 ///
 /// The key is random, so that no one can write values that differ and have one hash.
+#[derive(Debug)]
 struct ValueHasher {
     random: RandomState,
     /// The values that integers are mixed with.
@@ -74,6 +75,44 @@ pub(super) fn first_duplicate(items: &[Value]) -> Option<(usize, usize)> {
     hashes.sort_unstable();
     let pairs = hashes.iter().zip(hashes.iter().skip(1));
     pairs.filter(|((one, _), (other, _))| one == other).map(|((_, i), (_, j))| (*i, *j)).min()
+}
+
+/// Some values, found by their hashes.
+#[derive(Debug)]
+pub(super) struct ValueIndex {
+    hasher: ValueHasher,
+    /// With the position of each, sorted.
+    hashes: Vec<(u64, usize)>,
+}
+
+impl ValueIndex {
+    pub(super) fn new(values: &[Value]) -> Self {
+        let hasher = ValueHasher::default();
+        let mut hashes: Vec<_> =
+            values.iter().enumerate().map(|(at, value)| (hasher.hash(value), at)).collect();
+        hashes.sort_unstable();
+        Self { hasher, hashes }
+    }
+
+    /// The positions at which a value may be.
+    pub(super) fn find(&self, value: &Value) -> impl Iterator<Item = usize> {
+        let hash = self.hasher.hash(value);
+        let from = self.hashes.partition_point(|(other, _)| *other < hash);
+        let found = self.hashes.iter().skip(from).take_while(move |(other, _)| *other == hash);
+        found.map(|(_, at)| *at)
+    }
+}
+
+/// How many steps of a check it takes to hash a value.
+pub(super) fn hash_steps(value: &Value) -> usize {
+    match value {
+        Value::String(text) => 1 + text.len() / 64,
+        Value::Array(items) => 1 + items.iter().map(hash_steps).sum::<usize>(),
+        Value::Object(members) => {
+            1 + members.iter().map(|(name, member)| name.len() / 64 + hash_steps(member)).sum::<usize>()
+        }
+        _ => 1,
+    }
 }
 
 #[cfg(test)]

@@ -73,13 +73,13 @@ impl HandWrittenSchema {
             cap_patterns(&mut enforced);
             // a foreign schema may name formats in another sense
             let validator = Validator::compile(&enforced).map_err(|error| error.to_string())?;
-            return Ok((schema, enforced, validator));
+            return Ok((schema, enforced, validator.bounded()));
         }
         cap_patterns(&mut schema);
         let trusted = "\nif it was written for another program, pass it to `.trusted_input_schema(..)` or `.trusted_output_schema(..)`";
         link_patterns();
         let validator = match compile_conforming(&mut schema) {
-            Ok(Some(validator)) => validator.check_formats(),
+            Ok(Some(validator)) => validator.check_formats().bounded(),
             Ok(None) => return Err(format!("{}{trusted}", unsupported(&schema))),
             Err(error) if error.is_of_schema() => return Err(format!("{error}{trusted}")),
             Err(error) => {

@@ -7,7 +7,7 @@ fn constraints() -> Vec<Case> {
     cases! {
         #[mcp(range(1..=100))] u32 => { "type": "integer", "minimum": 1, "maximum": 100 },
             good [1, 100, 50.0], bad [0, 101, (-1), 100.5, "101"];
-        #[mcp(range(0..10))] i64 => { "type": "integer", "minimum": 0, "exclusiveMaximum": 10 },
+        #[mcp(range(0..10))] i64 => { "type": "integer", "minimum": 0, "maximum": 9 },
             good [0, 9], bad [(-1), 10];
         #[mcp(range(-5..))] i32 => { "type": "integer", "minimum": -5 },
             good [(-5), 2147483647], bad [(-6)];

@@ -91,21 +91,27 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// The bound of a range, published as a keyword of `included` or `excluded`.
+    /// The bound of a range, published as a keyword of `included` or `excluded`; an excluded integer as the one beside it, in
+    /// the direction of `inwards`.
     fn bound<N: Copy + Display + Serialize, K, B: RangeBound<N, K>>(
         &mut self,
         bound: Bound<B>,
         [included, excluded]: [&str; 2],
+        inwards: i64,
     ) -> Bound<N> {
         let bound = bound.map(RangeBound::into_number);
-        let (number, keyword) = match bound {
-            Bound::Included(number) => (number, included),
-            Bound::Excluded(number) => (number, excluded),
+        let number = match bound {
+            Bound::Included(number) | Bound::Excluded(number) => number,
             Bound::Unbounded => return bound,
         };
         match &mut self.visit {
             RulesVisit::Publish(schema) => {
-                schema.insert(keyword.to_owned(), published_number(number).unwrap_or(Value::Null));
+                let is_excluded = matches!(bound, Bound::Excluded(_));
+                let (keyword, value) = match next_integer(number, inwards).filter(|_| is_excluded) {
+                    Some(next) => (included, Some(next)),
+                    None => (if is_excluded { excluded } else { included }, published_number(number)),
+                };
+                schema.insert(keyword.to_owned(), value.unwrap_or(Value::Null));
             }
             RulesVisit::Invalid(list) if published_number(number).is_none() => {
                 list.push(format!("{number} cannot be published\nkeep the bounds of `range` within 64 bits"));
@@ -121,8 +127,8 @@ impl<'a> Rules<'a> {
         A: RangeBound<T::Number, T::Kind>,
         B: RangeBound<T::Number, T::Kind>,
     {
-        let min: Bound<T::Number> = self.bound(min, ["minimum", "exclusiveMinimum"]);
-        let max: Bound<T::Number> = self.bound(max, ["maximum", "exclusiveMaximum"]);
+        let min: Bound<T::Number> = self.bound(min, ["minimum", "exclusiveMinimum"], 1);
+        let max: Bound<T::Number> = self.bound(max, ["maximum", "exclusiveMaximum"], -1);
         let Some(number) = value.and_then(Ranged::number) else { return };
         let violation = match (min, max) {
             (Bound::Included(min), _) if number < min => format!("less than the minimum of {min}"),
@@ -200,6 +206,16 @@ fn published_number<N: Display + Serialize>(number: N) -> Option<Value> {
     match serde_json::to_value(number).ok()? {
         number @ Value::Number(_) => Some(number),
         _ => text.parse().ok().map(Value::Number),
+    }
+}
+
+/// The integer beside another; none of other numbers. A decimal is serialized as text.
+fn next_integer<N: Serialize>(number: N, step: i64) -> Option<Value> {
+    let number = serde_json::to_value(number).ok()?;
+    match (number.as_i64(), number.as_u64()) {
+        (Some(integer), _) => integer.checked_add(step).map(Value::from),
+        (None, Some(integer)) => integer.checked_add_signed(step).map(Value::from),
+        _ => None,
     }
 }
 

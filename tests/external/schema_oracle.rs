@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use mcp_runtime_schema::{Direction, Validator, check_schema, minimize, wrap_for_legacy};
+use mcp_runtime_schema::{Direction, Validator, check_schema, minimize, suit_clients, wrap_for_legacy};
 
 /// Whether values are equal, where `1` is `1.0`.
 fn is_same(one: &Value, other: &Value) -> bool {
@@ -161,7 +161,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    // also as legacy clients see them, and minimized; and what is accepted is not changed by repairs
+    // also as legacy clients see them, minimized, and in the words that clients take; and what is accepted is not changed by repairs
     #[test]
     fn random_schemas_accept_what_the_oracle_accepts_in_every_form(
         schema in schema(),
@@ -169,10 +169,15 @@ proptest! {
     ) {
         let mut minimized = schema.clone();
         minimize(&mut minimized, Direction::Output);
+        let mut suited = schema.clone();
+        suit_clients(&mut suited);
+        let of_suited = (validator(&suited)?, oracle(&suited)?);
         let (own, wrapped, small) = (validator(&schema)?, validator(&wrap_for_legacy(&schema))?, oracle(&minimized)?);
         for instance in &instances {
             let expected = compare(&schema, instance)?;
             prop_assert_eq!(wrapped.validate(&json!({"result": instance})).is_empty(), expected, "wrapped {}", schema);
+            let by_suited = (of_suited.0.is_valid(instance), of_suited.1.is_valid(instance));
+            prop_assert_eq!(by_suited, (expected, expected), "{} against {} and {}", instance, schema, suited);
             prop_assert_eq!(small.is_valid(instance), expected, "{} against {} and {}", instance, schema, minimized);
             if expected {
                 let mut repaired = instance.clone();

@@ -447,6 +447,25 @@ fn add_refused_forms(schema: &Value, place: &str, found: &mut BTreeSet<(Severity
     if schema["type"].is_array() {
         found.insert((Severity::Warning, format!("{place}: a list of types, which Gemini refuses")));
     }
+    let has_members = ["properties", "patternProperties", "additionalProperties"];
+    // the root has a line of its own
+    if schema["type"] == "object"
+        && place != "its arguments"
+        && !has_members.iter().any(|keyword| schema[keyword].is_object())
+    {
+        found.insert((
+            Severity::Warning,
+            format!("{place}: an object without `properties`, which OpenAI refuses"),
+        ));
+    }
+    if let Some(choices) = schema["enum"].as_array() {
+        let distinct: BTreeSet<String> = choices.iter().map(Value::to_string).collect();
+        if choices.is_empty() || distinct.len() < choices.len() {
+            let what = if choices.is_empty() { "no value" } else { "a value twice" };
+            found
+                .insert((Severity::Warning, format!("{place}: an `enum` with {what}, which Gemini refuses")));
+        }
+    }
     for (keyword, value) in map {
         match (keyword.as_str(), value) {
             ("properties" | "patternProperties" | "$defs" | "definitions", Value::Object(members)) => {
@@ -580,6 +599,24 @@ mod tests {
                 } } } }),
                 Warning,
                 "the argument `b`: a list of types, which Gemini refuses",
+            ),
+            (
+                "a",
+                json!({ "inputSchema": { "type": "object", "properties": { "b": { "description": "b", "type": "object" } } } }),
+                Warning,
+                "the argument `b`: an object without `properties`, which OpenAI refuses",
+            ),
+            (
+                "a",
+                json!({ "inputSchema": { "type": "object", "properties": { "b": { "description": "b", "enum": ["a", "a"] } } } }),
+                Warning,
+                "the argument `b`: an `enum` with a value twice, which Gemini refuses",
+            ),
+            (
+                "a",
+                json!({ "inputSchema": { "type": "object", "properties": { "b": { "description": "b", "enum": [] } } } }),
+                Warning,
+                "the argument `b`: an `enum` with no value, which Gemini refuses",
             ),
             ("a", json!({ "inputSchema": { "type": "object", "if": {} } }), Warning, "has `if`"),
             ("a", json!({ "inputSchema": {} }), Error, "no `\"type\": \"object\"` at the root"),

@@ -199,6 +199,20 @@ impl Choices {
         index.find(value).any(is_it)
     }
 
+    /// Each value once.
+    pub(super) fn distinct(mut self) -> Vec<Value> {
+        let index = ValueIndex::new(&self.values);
+        let is_first = |at: usize, value: &Value| {
+            let mut before = index.find(value).take_while(|other| *other < at);
+            !before.any(|other| self.values.get(other).is_some_and(|other| equality::equal(other, value)))
+        };
+        let first: Vec<bool> =
+            self.values.iter().enumerate().map(|(at, value)| is_first(at, value)).collect();
+        let mut first = first.into_iter();
+        self.values.retain(|_| first.next() == Some(true));
+        self.values
+    }
+
     /// How many steps of a check that takes.
     pub(super) fn steps(&self, value: &Value) -> usize {
         if self.index.is_some() { hash_steps(value) } else { self.values.len() }

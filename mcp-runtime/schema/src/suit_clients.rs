@@ -1,21 +1,66 @@
 //! Writes what clients refuse in the arguments of a tool in another way that means the same: VS Code and OpenAI refuse an array
-//! without `items`, OpenAI an object without `properties`, Gemini a list of types.
+//! without `items`, OpenAI an object without `properties`, Gemini a list of types, and an `enum` that is empty or has a value
+//! twice.
 
 use serde_json::{Map, Value, json};
 
-use super::{minimize::ANNOTATIONS, node::TypeSet, walk};
+use super::{
+    minimize::ANNOTATIONS,
+    node::{Choices, TypeSet},
+    walk,
+};
 
 /// Rewrites what a client refuses.
 pub fn suit_clients(schema: &mut Value) {
+    let may_move = !refers_into_schemas(schema);
+    suit(schema, may_move);
+}
+
+/// Whether a reference leads to a part of a schema that is not a definition, so that parts have to stay where they are.
+fn refers_into_schemas(schema: &Value) -> bool {
+    let Value::Object(map) = schema else { return false };
+    let reference = map.get("$ref").and_then(Value::as_str).and_then(walk::pointer);
+    let mut found = reference.is_some_and(|pointer| {
+        let mut steps = pointer.split('/').skip(1);
+        !matches!((steps.next(), steps.next(), steps.next()), (None | Some("$defs" | "definitions"), _, None))
+    });
+    walk::subschemas(map, |_, child| found = found || refers_into_schemas(child));
+    found
+}
+
+fn suit(schema: &mut Value, may_move: bool) {
     let Value::Object(map) = schema else { return };
-    walk::subschemas_mut(map, &mut |_, child| suit_clients(child));
-    add_items(map);
+    walk::subschemas_mut(map, &mut |_, child| suit(child, may_move));
+    suit_choices(map);
+    split_types(map, may_move);
+    if may_move {
+        add_items(map);
+    }
+    suit_containers(map);
+}
+
+/// Adds `items` and `properties` that accept everything.
+fn suit_containers(map: &mut Map<String, Value>) {
+    let has_type = |name: &str| map.get("type").and_then(Value::as_str) == Some(name);
+    let (is_array, is_object) = (has_type("array"), has_type("object"));
+    if is_array {
+        map.entry("items").or_insert_with(|| json!({}));
+    }
     let is_open = ["properties", "additionalProperties", "patternProperties"];
     let is_open = is_open.iter().any(|keyword| map.get(*keyword).is_some_and(Value::is_object));
-    if map.get("type").and_then(Value::as_str) == Some("object") && !is_open {
+    if is_object && !is_open {
         map.insert("properties".to_owned(), json!({}));
     }
-    split_types(map);
+}
+
+/// Leaves out the values that an `enum` has before, and writes an empty one as `not`.
+fn suit_choices(map: &mut Map<String, Value>) {
+    let Some(Value::Array(values)) = map.get_mut("enum") else { return };
+    *values = Choices::new(std::mem::take(values), false).distinct();
+    if values.is_empty() {
+        map.remove("enum");
+        map.insert("not".to_owned(), json!({}));
+    }
 }
 
 /// A tuple has `items` besides: any of its parts, or instead, if these are alike.
@@ -44,51 +89,108 @@ fn add_items(map: &mut Map<String, Value>) {
 }
 
 /// Replaces a list of types by alternatives, each with the keywords of its type.
-fn split_types(map: &mut Map<String, Value>) {
+fn split_types(map: &mut Map<String, Value>, may_move: bool) {
     let Some(Value::Array(names)) = map.get("type") else { return };
-    let is_plain = |name: &str| matches!(name, "string" | "number" | "integer" | "boolean" | "null");
-    let names: Vec<String> = names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect();
-    let has_alternatives = ["anyOf", "oneOf", "const"].iter().any(|keyword| map.contains_key(*keyword));
-    let are_plain = names.iter().filter(|name| is_plain(name)).count() + 1 >= names.len();
-    if has_alternatives || !are_plain || names.len() < 2 {
+    let mut names: Vec<String> = names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect();
+    let choices = |name: &str, values: &[Value]| -> Vec<Value> {
+        let types = TypeSet::parse(&name.into()).unwrap_or(TypeSet::ANY);
+        values.iter().filter(|value| types.contains(TypeSet::of(value))).cloned().collect()
+    };
+    for values in [
+        map.get("enum").and_then(Value::as_array).map(Vec::as_slice),
+        map.get("const").map(std::slice::from_ref),
+    ] {
+        if let Some(values) = values {
+            names.retain(|name| !choices(name, values).is_empty());
+        }
+    }
+    let one = match names.as_slice() {
+        [] => None,
+        [one] => Some(Value::from(one.as_str())),
+        _ => None,
+    };
+    map.remove("type");
+    if names.is_empty() {
+        map.insert("not".to_owned(), json!({}));
         return;
     }
-    map.remove("type");
+    if let Some(one) = one {
+        // a value of another type is not one of the choices
+        map.insert("type".to_owned(), one);
+        return;
+    }
+    let is_outside =
+        |keyword: &str| ANNOTATIONS.contains(&keyword) || keyword == "$defs" || keyword.starts_with("x-");
+    let is_split = |keyword: &String| is_outside(keyword) || keyword == "enum" || type_of(keyword).is_some();
+    if !may_move || !map.keys().all(is_split) {
+        let types: Value = names.iter().map(|name| branch(name, Map::new())).collect();
+        if map.contains_key("anyOf") {
+            if let Some(all) = map.entry("allOf").or_insert_with(|| json!([])).as_array_mut() {
+                all.push(json!({ "anyOf": types }));
+            }
+        } else {
+            map.insert("anyOf".to_owned(), types);
+        }
+        return;
+    }
     let (mut rest, mut keywords) = (Map::new(), Map::new());
     for (keyword, value) in std::mem::take(map) {
-        let is_outside =
-            ANNOTATIONS.contains(&keyword.as_str()) || keyword == "$defs" || keyword.starts_with("x-");
-        if is_outside {
+        if is_outside(&keyword) {
             rest.insert(keyword, value)
         } else {
             keywords.insert(keyword, value)
         };
     }
     let of_type = |name: &String| {
-        let mut branch = Map::new();
-        branch.insert("type".to_owned(), name.as_str().into());
+        let types = TypeSet::parse(&name.as_str().into()).unwrap_or_default();
+        let mut own = Map::new();
         for (keyword, value) in &keywords {
-            let is_own = match keyword.as_str() {
-                "minLength" | "maxLength" | "pattern" | "format" => name == "string",
-                "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => {
-                    name == "number" || name == "integer"
+            match value {
+                // `null` alone has no choice
+                Value::Array(values) if keyword == "enum" => {
+                    let values = choices(name, values);
+                    (name != "null").then(|| own.insert(keyword.clone(), Value::Array(values)));
                 }
-                _ => !is_plain(name),
-            };
-            let value = match value {
-                Value::Array(choices) if keyword == "enum" => {
-                    let types = TypeSet::parse(&name.as_str().into()).unwrap_or(TypeSet::ANY);
-                    let own = choices.iter().filter(|choice| types.contains(TypeSet::of(choice)));
-                    Some(own.cloned().collect()).filter(|_| name != "null")
+                value if type_of(keyword).is_some_and(|of| of.contains(types)) => {
+                    own.insert(keyword.clone(), value.clone());
                 }
-                value => Some(value.clone()).filter(|_| is_own),
-            };
-            branch.extend(value.map(|value| (keyword.clone(), value)));
+                _ => {}
+            }
         }
-        Value::Object(branch)
+        branch(name, own)
     };
     rest.insert("anyOf".to_owned(), names.iter().map(of_type).collect());
     *map = rest;
+}
+
+/// A schema of one type.
+fn branch(name: &str, mut keywords: Map<String, Value>) -> Value {
+    keywords.insert("type".to_owned(), name.into());
+    add_items(&mut keywords);
+    suit_containers(&mut keywords);
+    Value::Object(keywords)
+}
+
+/// The type that a keyword is about.
+fn type_of(keyword: &str) -> Option<TypeSet> {
+    Some(match keyword {
+        "minLength" | "maxLength" | "pattern" | "format" | "contentEncoding" | "contentMediaType" => {
+            TypeSet::STRING
+        }
+        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => TypeSet::NUMBER,
+        "items" | "prefixItems" | "minItems" | "maxItems" | "uniqueItems" | "contains" | "minContains"
+        | "maxContains" => TypeSet::ARRAY,
+        "properties"
+        | "required"
+        | "additionalProperties"
+        | "patternProperties"
+        | "propertyNames"
+        | "minProperties"
+        | "maxProperties"
+        | "dependentRequired"
+        | "unevaluatedProperties" => TypeSet::OBJECT,
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -119,6 +221,39 @@ mod tests {
                     "anyOf": [{ "type": "integer", "minimum": 0 }, { "type": "null" }], "description": "One"
                 } }),
             ),
+            // what follows the parts may be anything
+            (
+                json!({ "type": "array", "prefixItems": [integer], "minItems": 1 }),
+                json!({ "type": "array", "prefixItems": [integer], "minItems": 1, "items": {} }),
+            ),
+            (json!({ "enum": ["a", 1, "a", 1.0] }), json!({ "enum": ["a", 1] })),
+            (json!({ "type": "string", "enum": [] }), json!({ "type": "string", "not": {} })),
+            (
+                json!({ "type": ["string", "null"], "enum": ["a"] }),
+                json!({ "type": "string", "enum": ["a"] }),
+            ),
+            (json!({ "type": ["string"] }), json!({ "type": "string" })),
+            (
+                json!({ "items": { "type": ["array", "null"], "items": {} }, "contains": { "$ref": "#/items/items" } }),
+                json!({
+                    "items": { "items": {}, "anyOf": [{ "type": "array", "items": {} }, { "type": "null" }] },
+                    "contains": { "$ref": "#/items/items" }
+                }),
+            ),
+            (
+                json!({ "type": ["array", "object"], "required": ["a"], "minItems": 1 }),
+                json!({ "anyOf": [
+                    { "type": "array", "minItems": 1, "items": {} },
+                    { "type": "object", "required": ["a"], "properties": {} }
+                ] }),
+            ),
+            (
+                json!({ "type": ["string", "array"], "anyOf": [{ "minLength": 1 }], "not": { "const": "a" } }),
+                json!({
+                    "anyOf": [{ "minLength": 1 }], "not": { "const": "a" },
+                    "allOf": [{ "anyOf": [{ "type": "string" }, { "type": "array", "items": {} }] }]
+                }),
+            ),
             (
                 json!({ "type": ["string", "null"], "enum": ["a", null] }),
                 json!({ "anyOf": [{ "type": "string", "enum": ["a"] }, { "type": "null" }] }),
@@ -128,12 +263,9 @@ mod tests {
             suit_clients(&mut schema);
             assert_eq!(schema, suited);
         }
-        // what follows the parts may be anything
-        let open = json!({ "type": "array", "prefixItems": [integer], "minItems": 1 });
-        for kept in [open, json!({ "type": "object", "additionalProperties": true, "properties": {} })] {
-            let mut schema = kept.clone();
-            suit_clients(&mut schema);
-            assert_eq!(schema, kept);
-        }
+        let kept = json!({ "type": "object", "additionalProperties": true, "properties": {} });
+        let mut schema = kept.clone();
+        suit_clients(&mut schema);
+        assert_eq!(schema, kept);
     }
 }

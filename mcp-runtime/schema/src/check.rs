@@ -317,8 +317,9 @@ impl<'a> Validation<'a> {
                 return false;
             }
         }
+        // which members are evaluated is known only then
         let matches_unevaluated = match value {
-            Value::Object(map) => {
+            Value::Object(map) if matches_applicators => {
                 let unevaluated = node.object.as_ref().and_then(|rules| rules.unevaluated_properties);
                 unevaluated.is_none_or(|schema| self.check_unevaluated(id, schema, value, map))
             }

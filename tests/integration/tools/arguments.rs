@@ -318,3 +318,113 @@ async fn every_tool_of_a_strict_server_is_strict() {
     let server = serve(mcp_runtime::server!().tool::<lenient>());
     server.call("lenient", json!({ "query": "q", "limit": "4", "surplus": 1 })).await.expect_text("q 4");
 }
+
+/// A struct of which nothing is required
+#[mcp_type]
+#[derive(Debug, Default)]
+struct Purge {
+    #[serde(alias = "before")]
+    older_than: Option<String>,
+    #[serde(default)]
+    tags: Vec<Label>,
+    of: Option<Keeper>,
+    #[serde(default)]
+    any: BTreeMap<String, Value>,
+}
+
+#[mcp_type]
+#[derive(Debug)]
+struct Label {
+    name: Option<String>,
+}
+
+#[mcp_type]
+#[derive(Debug)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Keeper {
+    Person { name: Option<String> },
+    Team { id: u8 },
+}
+
+/// The names that are refused at every depth of a strict tool.
+#[tokio::test]
+async fn strict_reaches_structs_in_arguments_and_hand_written_schemas() {
+    #[mcp_tool(strict)]
+    fn delete(filter: Purge, tree: Option<Node>) -> String {
+        format!("{filter:?} {}", tree.is_some())
+    }
+    #[mcp_tool(name = "delete_some")]
+    fn leniently(filter: Purge) -> String {
+        format!("{filter:?}")
+    }
+    let by_hand = |name: &str| {
+        let filter = json!({ "type": "object", "properties": { "older_than": { "type": "string" }, "of": { "anyOf": [
+            { "$ref": "#/$defs/Person" }, { "type": "object", "properties": { "id": { "type": "integer" } }, "required": ["id"] }
+        ] } } });
+        ToolDef::builder(name).input_schema(json!({
+            "type": "object",
+            "properties": { "filter": filter, "open": { "type": "object", "properties": { "a": {} }, "additionalProperties": true } },
+            "$defs": { "Person": { "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] } }
+        }))
+    };
+    let trusted = ToolDef::builder("trusted")
+        .strict()
+        .trusted_input_schema(json!({ "type": "object", "properties": { "a": {} } }))
+        .handler(|call: ToolCall| async move { call.arguments.to_string() });
+    let handler = |call: ToolCall| async move { call.arguments.to_string() };
+    let builder = mcp_runtime::server!().tool::<delete>().tool::<leniently>().add(trusted);
+    let builder = builder.add(by_hand("by_hand").strict().handler(handler));
+    let server = serve(builder.add(by_hand("open").handler(handler)));
+    for (arguments, error) in [
+        (
+            json!({ "filter": { "older_then": "30d" } }),
+            "- filter: unknown field `older_then`; did you mean `older_than`?",
+        ),
+        (json!({ "filter": { "tags": [{ "nam": "x" }] } }), "- filter.tags[0]: unknown field `nam`"),
+        (
+            json!({ "filter": { "of": { "kind": "person", "nick": "x" } } }),
+            "- filter.of: unknown field `nick`",
+        ),
+        (
+            json!({ "filter": {}, "tree": { "name": "a", "children": [{ "name": "b", "nme": 1 }] } }),
+            "- tree.children[0]: unknown field `nme`",
+        ),
+    ] {
+        let text = failure(&server.call("delete", arguments.clone()).await);
+        assert!(text.contains(error), "{text}");
+        if arguments.get("tree").is_none() {
+            server.call("delete_some", arguments).await.expect_ok();
+        }
+    }
+    let right = json!({ "filter": {
+        "older_than": "30d", "tags": [{ "name": "x" }, {}], "of": { "kind": "team", "id": 1 }, "any": { "k": { "l": 1 } }
+    }, "tree": { "name": "a", "children": [{ "name": "b" }] } });
+    server.call("delete", right).await.expect_ok();
+    let aliased = server.call("delete", json!({ "filter": { "before": "30d" } })).await;
+    assert!(aliased.expect_ok().text().contains("30d"));
+    server
+        .call("by_hand", json!({ "filter": { "of": { "name": "x" } }, "open": { "b": 1 } }))
+        .await
+        .expect_ok();
+    for wrong in [
+        json!({ "filtre": {} }),
+        json!({ "filter": { "older": 1 } }),
+        json!({ "filter": { "of": { "name": "x", "nick": 1 } } }),
+    ] {
+        failure(&server.call("by_hand", wrong.clone()).await);
+        server.call("open", wrong).await.expect_ok();
+    }
+    server.call("trusted", json!({ "b": 1 })).await.expect_ok();
+    // what clients see is what is enforced
+    let tools = server.list_tools().await;
+    let schema =
+        |name: &str| tools.iter().find(|tool| tool["name"] == name).expect("listed")["inputSchema"].clone();
+    let published = schema("delete")["properties"]["filter"].clone();
+    assert_eq!(published["additionalProperties"], false);
+    assert_eq!(published["properties"]["tags"]["items"]["additionalProperties"], false);
+    assert_eq!(published["properties"]["of"]["unevaluatedProperties"], false);
+    assert_eq!(published["properties"].get("before"), None);
+    assert!(!schema("delete_some").to_string().contains("false"));
+    assert_eq!(schema("by_hand")["properties"]["filter"]["properties"]["of"]["unevaluatedProperties"], false);
+    assert_eq!(schema("trusted").get("additionalProperties"), None);
+}

@@ -188,7 +188,8 @@ impl Annotation for EventDescriptor {
             &name,
             &limits.unwrap_or_else(EventLimits::new),
         );
-        let entry = assembly.named(item, EventEntry::annotated(self, item, ring))?;
+        let strict = assembly.parts.options.lists.strict;
+        let entry = assembly.named(item, EventEntry::annotated(self, item, ring, strict))?;
         Events::add(assembly, item, entry);
         Ok(())
     }

@@ -97,10 +97,12 @@ impl EventEntry {
         def: &'static EventDescriptor,
         item: &RegisteredItem,
         ring: Arc<EventRing>,
+        strict: bool,
     ) -> Result<Self, BuildError> {
         let state = item.state.clone();
         let mut spec = ToolSpec::new(item.name(), &def.function);
         spec.noun = Some("event");
+        spec.strict |= strict;
         let function = ToolEntry::described(spec, &def.function, item.this.clone(), state)?;
         let error = |text: String| function.spec.build_error(text);
         let Some(payload) = def.payload else {

@@ -287,9 +287,10 @@ impl ListOptions {
         self
     }
 
-    /// Makes every tool `strict`, also those of [mounted](crate::ServerBuilder::mount) builders and those
-    /// that are made at run time: unknown arguments and strings for other types are refused, and lists say
-    /// so. A hand-written input schema decides itself whether unknown arguments are allowed.
+    /// Makes every tool and event `strict`, also those of [mounted](crate::ServerBuilder::mount) builders and those
+    /// that are made at run time: names that the input schema does not have, at any depth, and strings for other types are
+    /// refused, and lists say so. A hand-written input schema allows others with `additionalProperties`,
+    /// `patternProperties` or `unevaluatedProperties`; a trusted one stays as it is written.
     pub fn strict(mut self) -> Self {
         self.strict = true;
         self

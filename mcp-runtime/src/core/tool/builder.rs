@@ -98,6 +98,9 @@ impl ToolBuilder {
 
     /// Sets `inputSchema` on the wire, in the dialect 2020-12. It must use keywords that are enforced, and its defaults
     /// must conform to it, else adding the tool fails; `maxLength` is added to a `pattern` without one.
+    ///
+    /// Clients see it without forms that some of them refuse, in others that accept the same values: an array without
+    /// `items`, an object without `properties`, a list of types, and an `enum` that is empty or has a value twice.
     pub fn input_schema(mut self, schema: Value) -> Self {
         self.0.input_schema = Some(HandWrittenSchema::new(schema, false));
         self
@@ -166,7 +169,9 @@ impl ToolBuilder {
         self
     }
 
-    /// Refuses strings for other types instead of coercing them.
+    /// Refuses names that the input schema does not have, at any depth, and strings for other types instead of coercing
+    /// them. An object of the schema allows other names with `additionalProperties`, `patternProperties` or
+    /// `unevaluatedProperties`; a [trusted](Self::trusted_input_schema) schema stays as it is written.
     pub fn strict(mut self) -> Self {
         self.0.strict = true;
         self

@@ -147,9 +147,9 @@ impl ToolEntry {
         errors.extend(check_tool_name(&spec).err());
         BuildError::check_all(errors.into_iter().map(error).collect())?;
         let (schema, output) = (schemas.map_err(error)?, output.map_err(error)?);
-        let InputSchema { published, accepted, unenforced, .. } = &schema;
-        // decoding a struct that is the whole object ignores members that `strict` refuses
-        let input_validator = if spec.strict && has_flatten(args) {
+        let InputSchema { published, accepted, unenforced, closes_objects, .. } = &schema;
+        // decoding ignores members of structs that `strict` refuses
+        let input_validator = if spec.strict && (has_flatten(args) || *closes_objects) {
             Validator::compile_generated(accepted.as_ref().unwrap_or(published)).map(Some)
         } else {
             Validator::compile_unenforced(unenforced)
@@ -195,7 +195,7 @@ impl ToolEntry {
             )));
         }
         let name = &spec.item.name;
-        let input = schema.input(value, name, is_new).map_err(error)?;
+        let input = schema.input(value, name, is_new, spec.strict).map_err(error)?;
         let output = output.map(|schema| schema.output(name, is_new)).transpose().map_err(error)?;
         Self::new(spec, ItemFunction::Runtime(tool.handler.clone()), state, input, None, output)
     }

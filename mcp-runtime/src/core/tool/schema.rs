@@ -14,7 +14,7 @@ use crate::{
         visible_text::in_one_line,
     },
     schema::{
-        Direction, Validator, accept_aliases, cap_patterns, check_schema, compile_conforming,
+        Direction, Validator, accept_aliases, cap_patterns, check_schema, close_objects, compile_conforming,
         drop_number_formats, enforceable_part, generator, generator_for_output, generator_of_accepted,
         has_aliases, hoist_defs, link_patterns, may_be_object, minimize, minimize_typed, remove_wrong_values,
         subschemas, suit_clients, wrap_for_legacy,
@@ -95,7 +95,13 @@ impl HandWrittenSchema {
     ///
     /// # Errors
     /// As [`check`](Self::check).
-    pub(super) fn input(&self, mut schema: Value, name: &str, is_new: bool) -> Result<ToolInput, String> {
+    pub(super) fn input(
+        &self,
+        mut schema: Value,
+        name: &str,
+        is_new: bool,
+        strict: bool,
+    ) -> Result<ToolInput, String> {
         if schema.get("type") != Some(&Value::from("object")) {
             return Err("an input schema has `\"type\": \"object\"` at its root".to_owned());
         }
@@ -106,7 +112,13 @@ impl HandWrittenSchema {
         {
             schema.insert("properties".to_owned(), json!({}));
         }
-        let (published, enforced, validator) = Self::check(schema, self.is_trusted, name, is_new)?;
+        if strict && !self.is_trusted {
+            close_objects(&mut schema);
+        }
+        let (mut published, enforced, validator) = Self::check(schema, self.is_trusted, name, is_new)?;
+        if !self.is_trusted {
+            suit_clients(&mut published);
+        }
         let input = ToolInput::from_schema(name.to_owned(), enforced, validator);
         // mostly all of it is enforced
         Ok(if input.schema == published { input } else { input.published_as(published) })
@@ -156,6 +168,8 @@ pub(crate) struct InputSchema {
     pub(crate) validator: Option<Validator>,
     /// Of the schema that clients see, if more is accepted.
     pub(crate) published_validator: Option<Validator>,
+    /// Whether objects in arguments refuse unknown members, which decoding ignores.
+    pub(crate) closes_objects: bool,
     /// The part of it that parameter rules do not enforce.
     pub(crate) unenforced: Value,
 }
@@ -176,8 +190,9 @@ pub(crate) fn input_schema(item: &ItemDescriptor, strict: bool) -> Result<InputS
     };
     // before `minimize`, which removes schemars' `format`: it distinguishes a type's bounds from the user's
     let unenforced = without_rule_keywords(accepted.as_ref().unwrap_or(&published), item.args);
+    let mut closes_objects = false;
     for schema in [Some(&mut published), accepted.as_mut()].into_iter().flatten() {
-        finish_input(schema, item, strict);
+        closes_objects |= finish_input(schema, item, strict);
     }
     let compiled = compile_conforming(&mut published).map_err(|error| error.to_string())?;
     let compiled = compiled.map(Validator::null_is_absent);
@@ -189,7 +204,7 @@ pub(crate) fn input_schema(item: &ItemDescriptor, strict: bool) -> Result<InputS
         }
     };
     suit_clients(&mut published);
-    Ok(InputSchema { published, accepted, validator, published_validator, unenforced })
+    Ok(InputSchema { published, accepted, validator, published_validator, closes_objects, unenforced })
 }
 
 /// The schema of a tool's arguments as it is generated.
@@ -235,8 +250,8 @@ fn generated_input(item: &ItemDescriptor, generator: &mut SchemaGenerator) -> Re
     Ok(root)
 }
 
-/// Makes a generated schema one that clients can see.
-fn finish_input(root: &mut Value, item: &ItemDescriptor, strict: bool) {
+/// Makes a generated schema one that clients can see. Returns whether objects in it refuse unknown members.
+fn finish_input(root: &mut Value, item: &ItemDescriptor, strict: bool) -> bool {
     if strict && let Some(root) = root.as_object_mut() {
         // members of alternatives are evaluated as well, and so are all members if a field is a map
         let composed = ["allOf", "anyOf", "oneOf", "$ref"].iter().any(|keyword| root.contains_key(*keyword));
@@ -244,11 +259,14 @@ fn finish_input(root: &mut Value, item: &ItemDescriptor, strict: bool) {
         root.entry(keyword).or_insert(false.into());
     }
     minimize_typed(root, Direction::Input);
+    // parts that repeat a definition have become references
+    let closes_objects = strict && close_objects(root);
     for arg in item.args.iter().filter(|arg| arg.options().header.is_some()) {
         if let Some(property) = root.get_mut("properties").and_then(|p| p.get_mut(arg.name())) {
             add_string_type(property);
         }
     }
+    closes_objects
 }
 
 /// Two fields of one name: schemars lists the name twice, and a value for both cannot be sent.

@@ -19,6 +19,7 @@ mod pieces;
 mod requests;
 mod server;
 mod texts;
+mod waiting;
 
 use std::{
     io::{Cursor, Read, Write},

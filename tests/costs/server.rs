@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{answers, keys, nested, texts};
 
 #[mcp_tool]
-fn echo(text: String) -> String {
+pub(super) fn echo(text: String) -> String {
     text
 }
 

@@ -2,7 +2,7 @@
 //! how all of them end when the connection does. Replies are written in the order in which requests complete.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, btree_map::Entry},
     pin::pin,
     sync::{
         Arc,
@@ -78,8 +78,10 @@ struct SchedulerTable {
     running: usize,
     /// Subscriptions that are open.
     streams: usize,
-    queue: VecDeque<QueuedMessage>,
+    /// Messages that wait, by number: in the order in which they came.
+    queue: BTreeMap<u64, QueuedMessage>,
     queued_bytes: usize,
+    last_queued: u64,
     stopping: bool,
     /// The task that notifies the client of changes.
     notifying: Option<tokio::task::AbortHandle>,
@@ -181,14 +183,14 @@ impl RequestScheduler {
         if is_initialized(message) {
             return self.state.initialized.store(true, Ordering::Release);
         }
-        self.open_requests().handle_notification(message);
+        let Some(number) = self.open_requests().handle_notification(message) else { return };
         let mut table = self.table();
-        let SchedulerTable { queue, queued_bytes, .. } = &mut *table;
-        queue.retain_mut(|queued| {
-            let cancelled = queued.registrations.iter_mut().all(Registration::is_cancelled);
-            *queued_bytes -= if cancelled { queued.text.len() } else { 0 };
-            !cancelled
-        });
+        if let Entry::Occupied(mut queued) = table.queue.entry(number)
+            && queued.get_mut().registrations.iter_mut().all(Registration::is_cancelled)
+        {
+            let cancelled = queued.remove();
+            table.queued_bytes -= cancelled.text.len();
+        }
     }
 
     /// Starts a request.
@@ -264,15 +266,17 @@ impl RequestScheduler {
         revision: Revision,
         context: &RequestContext,
     ) -> bool {
-        let register = |id: &&str| self.state.in_flight.register(THE_CLIENT, id);
-        let Some(registrations) = ids.iter().map(register).collect() else { return false };
         {
             let mut table = self.table();
+            table.last_queued += 1;
+            let number = table.last_queued;
+            let register = |id: &&str| self.state.in_flight.register(THE_CLIENT, id, Some(number));
+            let Some(registrations) = ids.iter().map(register).collect() else { return false };
             table.queued_bytes += text.len();
             let (context, permit) = (context.clone(), self.shared_permit(text.len()).flatten());
             let text = text.into();
             let queued = QueuedMessage { text, requests, registrations, revision, context, _permit: permit };
-            table.queue.push_back(queued);
+            table.queue.insert(number, queued);
         }
         // a request may have ended since the decision to queue the message
         self.start_queued();
@@ -313,11 +317,11 @@ impl RequestScheduler {
         loop {
             let queued = {
                 let mut table = self.table();
-                let requests = table.queue.front().map(|queued| queued.requests);
+                let requests = table.queue.first_key_value().map(|(_, queued)| queued.requests);
                 let Some(requests) = requests.filter(|requests| self.has_capacity(&table, *requests)) else {
                     return;
                 };
-                let Some(queued) = table.queue.pop_front() else { return };
+                let Some((_, queued)) = table.queue.pop_first() else { return };
                 table.queued_bytes -= queued.text.len();
                 table.running += requests;
                 queued
@@ -457,7 +461,7 @@ impl RequestScheduler {
         self.answers_aborted.store(true, Ordering::Relaxed);
         self.aborted.cancel();
         let mut out = OutputBuffer::default();
-        for QueuedMessage { text, mut registrations, revision, .. } in queue {
+        for QueuedMessage { text, mut registrations, revision, .. } in queue.into_values() {
             let error = || Reply::from(cut_off_error());
             if let Some(members) = parse_batch(&text) {
                 let batch = Batch::parse(&members);

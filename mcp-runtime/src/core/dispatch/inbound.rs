@@ -3,7 +3,7 @@
 
 use std::{
     borrow::Cow,
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
     future::Future,
     pin::Pin,
     sync::Arc,
@@ -98,15 +98,11 @@ pub(crate) fn is_initialized(message: &JsonRpcMessage<'_>) -> bool {
 #[derive(Default, Clone)]
 pub(crate) struct InFlight(Arc<Mutex<RegisteredRequests>>);
 
-#[derive(Default)]
-struct RegisteredRequests {
-    by_client: HashMap<ClientId, Vec<RegisteredRequest>>,
-    last_serial: u64,
-}
+type RegisteredRequests = HashMap<ClientId, HashMap<RequestId, RegisteredRequest>>;
 
 struct RegisteredRequest {
-    id: RequestId,
-    serial: u64,
+    /// The number of the message that waits with it, if one does.
+    queued: Option<u64>,
     /// Dropping it cancels the request.
     cancel: Option<oneshot::Sender<()>>,
 }
@@ -119,53 +115,47 @@ impl InFlight {
     /// Whether a request of that id is being answered; `id` is raw JSON.
     pub(crate) fn contains(&self, client: &ClientId, id: &str) -> bool {
         let table = self.lock();
-        if table.by_client.is_empty() {
+        // nearly always: an id that is not looked for is not read
+        if table.is_empty() {
             return false;
         }
-        let id = RequestId::from_json(id);
-        table.by_client.get(client).is_some_and(|requests| requests.iter().any(|request| request.id == id))
+        table.get(client).is_some_and(|requests| requests.contains_key(&RequestId::from_json(id)))
     }
 
-    /// Registers a request; `None` if its id is in use.
-    pub(crate) fn register(&self, client: ClientId, id: &str) -> Option<Registration> {
+    /// Registers a request, and the message that waits with it, if one does; `None` if its id is in use.
+    pub(crate) fn register(&self, client: ClientId, id: &str, queued: Option<u64>) -> Option<Registration> {
         let id = RequestId::from_json(id);
         let mut table = self.lock();
-        table.last_serial += 1;
-        let serial = table.last_serial;
-        let requests = table.by_client.entry(client).or_default();
-        if requests.iter().any(|request| request.id == id) {
-            return None;
-        }
+        let Entry::Vacant(entry) = table.entry(client).or_default().entry(id.clone()) else { return None };
         let (cancel, cancelled) = oneshot::channel();
-        requests.push(RegisteredRequest { id: id.clone(), serial, cancel: Some(cancel) });
-        Some(Registration { in_flight: self.clone(), client, id, serial, cancelled, was_cancelled: false })
+        entry.insert(RegisteredRequest { queued, cancel: Some(cancel) });
+        Some(Registration { in_flight: self.clone(), client, id, cancelled, was_cancelled: false })
     }
 
-    /// Cancels a request, if one of that id is being answered.
-    pub(crate) fn cancel(&self, client: &ClientId, id: &RequestId) {
-        let cancel = {
+    /// Cancels a request, if one of that id is being answered; returns the number of the message that waits with it.
+    pub(crate) fn cancel(&self, client: &ClientId, id: &RequestId) -> Option<u64> {
+        let (_cancel, queued) = {
             let mut table = self.lock();
-            let requests = table.by_client.get_mut(client);
-            let request = requests.and_then(|requests| requests.iter_mut().find(|r| r.id == *id));
-            request.map(|request| request.cancel.take())
+            let request = table.get_mut(client)?.get_mut(id)?;
+            (request.cancel.take()?, request.queued)
         };
-        // after the lock is released, since dropping this wakes the request
-        drop(cancel);
+        // dropped after the lock is released, since that wakes the request
+        queued
     }
 
     /// Cancels every request of a client.
     pub(crate) fn cancel_all(&self, client: &ClientId) {
         let cancels: Vec<_> = {
             let mut table = self.lock();
-            let requests = table.by_client.get_mut(client).into_iter().flatten();
-            requests.filter_map(|request| request.cancel.take()).collect()
+            let requests = table.get_mut(client).into_iter().flatten();
+            requests.filter_map(|(_, request)| request.cancel.take()).collect()
         };
         drop(cancels);
     }
 
     #[cfg(test)]
     fn is_empty(&self) -> bool {
-        self.lock().by_client.is_empty()
+        self.lock().is_empty()
     }
 }
 
@@ -174,7 +164,6 @@ pub(crate) struct Registration {
     in_flight: InFlight,
     client: ClientId,
     id: RequestId,
-    serial: u64,
     cancelled: oneshot::Receiver<()>,
     was_cancelled: bool,
 }
@@ -223,10 +212,10 @@ impl Registration {
 impl Drop for Registration {
     fn drop(&mut self) {
         let mut table = self.in_flight.lock();
-        let Some(requests) = table.by_client.get_mut(&self.client) else { return };
-        requests.retain(|request| request.serial != self.serial);
+        let Some(requests) = table.get_mut(&self.client) else { return };
+        requests.remove(&self.id);
         if requests.is_empty() {
-            table.by_client.remove(&self.client);
+            table.remove(&self.client);
         }
     }
 }
@@ -240,8 +229,9 @@ pub(crate) struct OpenRequests<'a> {
 }
 
 impl OpenRequests<'_> {
-    /// Handles a notification; all but `notifications/cancelled` are ignored.
-    pub(crate) fn handle_notification(&self, message: &JsonRpcMessage<'_>) {
+    /// Handles a notification; all but `notifications/cancelled` are ignored. Returns the number of the queued message of which
+    /// a request is cancelled by that.
+    pub(crate) fn handle_notification(&self, message: &JsonRpcMessage<'_>) -> Option<u64> {
         if message.method() == Some("notifications/cancelled")
             && let Some(raw) = message.params().get("requestId")
             && let Some(id) = RequestId::from_raw(raw)
@@ -249,8 +239,9 @@ impl OpenRequests<'_> {
             let reason = message.params().get("reason").and_then(decode_string).unwrap_or_default();
             // quoted, so that it cannot imitate other log entries
             tracing::debug!(id = raw.get(), reason = ?truncate(&reason), "the client cancels a request");
-            self.in_flight.cancel(&self.client, &id);
+            return self.in_flight.cancel(&self.client, &id);
         }
+        None
     }
 
     /// Delivers a response to the request that waits for it; `false` if none does.
@@ -264,7 +255,7 @@ impl OpenRequests<'_> {
     /// # Errors
     /// Its id is in use.
     fn register(&self, id: &str) -> Result<Registration, Reply> {
-        self.in_flight.register(self.client, id).ok_or_else(|| id_in_use(id).into())
+        self.in_flight.register(self.client, id, None).ok_or_else(|| id_in_use(id).into())
     }
 }
 
@@ -439,12 +430,12 @@ mod tests {
     fn a_request_is_registered_by_client_and_id_until_it_is_answered() {
         let in_flight = InFlight::default();
         let mut cx = Context::from_waker(Waker::noop());
-        let mut first = in_flight.register([1; 16], "1").expect("free");
-        let mut other_client = in_flight.register([2; 16], "1").expect("free");
-        let mut other_id = in_flight.register([1; 16], "\"1\"").expect("free");
+        let mut first = in_flight.register([1; 16], "1", None).expect("free");
+        let mut other_client = in_flight.register([2; 16], "1", None).expect("free");
+        let mut other_id = in_flight.register([1; 16], "\"1\"", Some(7)).expect("free");
         assert!(in_flight.contains(&[1; 16], "1") && !in_flight.contains(&[3; 16], "1"));
-        assert!(in_flight.register([1; 16], "1").is_none(), "in use");
-        in_flight.cancel(&[1; 16], &RequestId::from_json("1"));
+        assert!(in_flight.register([1; 16], "1", None).is_none(), "in use");
+        assert_eq!(in_flight.cancel(&[1; 16], &RequestId::from_json("1")), None, "no message waits with it");
         assert!(first.poll_cancelled(&mut cx).is_ready());
         assert!(first.is_cancelled() && first.is_cancelled(), "however often it is asked");
         assert!(other_client.poll_cancelled(&mut cx).is_pending());

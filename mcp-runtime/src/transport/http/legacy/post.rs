@@ -94,7 +94,7 @@ impl Legacy {
         let (client, context) = context(endpoint, &origin, &post);
         let Some(request) = Request::from_message(message, origin.revision, &context) else {
             if let Some(clients) = clients {
-                clients.handle_notification(message);
+                let _queued = clients.handle_notification(message);
             }
             if is_initialized(message) {
                 origin.mark_initialized();
@@ -233,7 +233,7 @@ impl Legacy {
             if message.is_response() {
                 unexpected_response |= !open.is_some_and(|open| open.deliver_response(message));
             } else if let Some(open) = open {
-                open.handle_notification(message);
+                let _queued = open.handle_notification(message);
             }
         }
         let started = started?;

@@ -4,7 +4,7 @@
 //! however many there are, do not hold up a fast one.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, HashMap},
     sync::Arc,
 };
 
@@ -21,28 +21,32 @@ pub(crate) struct Turns {
     state: Mutex<TurnState>,
 }
 
+/// Whoever joins a line gets the next number, so that one that waited longer has a smaller one.
 #[derive(Default)]
 struct TurnState {
     used: usize,
     owners: HashMap<Owner, OwnerTurns>,
-    /// Owners with a part in `next`; who is first has waited longest.
-    next: VecDeque<Owner>,
+    /// Owners for which something waits.
+    next: BTreeMap<u64, Owner>,
+    last: u64,
 }
 
 #[derive(Default)]
 struct OwnerTurns {
     used: usize,
     parts: HashMap<Arc<str>, PartTurns>,
-    /// Parts for which something waits, the one first that has waited longest.
-    next: VecDeque<Arc<str>>,
-    is_in_line: bool,
+    /// Parts for which something waits.
+    next: BTreeMap<u64, Arc<str>>,
+    /// Its number, if it is in line.
+    number: u64,
 }
 
 #[derive(Default)]
 struct PartTurns {
     used: usize,
-    waiting: VecDeque<oneshot::Sender<Turn>>,
-    is_in_line: bool,
+    waiting: BTreeMap<u64, oneshot::Sender<Turn>>,
+    /// Its number, if it is in line.
+    number: u64,
 }
 
 /// A turn that was taken. Its units are released on drop.
@@ -51,6 +55,15 @@ pub(crate) struct Turn {
     owner: Owner,
     part: Arc<str>,
     units: usize,
+}
+
+/// One that waits for a turn, and leaves the line on drop.
+struct Waiting<'a> {
+    turns: &'a Turns,
+    owner: &'a Owner,
+    part: &'a str,
+    number: u64,
+    has_turn: bool,
 }
 
 impl Turns {
@@ -70,26 +83,34 @@ impl Turns {
     pub(crate) async fn wait(self: &Arc<Self>, owner: &Owner, part: &str) -> Turn {
         loop {
             let (gives, given) = oneshot::channel();
-            {
-                let mut state = self.state.lock();
-                let TurnState { owners, next, .. } = &mut *state;
-                let of_owner = owners.entry(owner.clone()).or_default();
-                let name: Arc<str> = part.into();
-                let of_part = of_owner.parts.entry(name.clone()).or_default();
-                of_part.waiting.push_back(gives);
-                if !std::mem::replace(&mut of_part.is_in_line, true) {
-                    of_owner.next.push_back(name);
-                }
-                if !std::mem::replace(&mut of_owner.is_in_line, true) {
-                    next.push_back(owner.clone());
-                }
-            }
+            let mut waiting = self.join(owner, part, gives);
             self.give();
             // one that waits is given its turn, or the queue has been dropped with the server
             if let Ok(turn) = given.await {
+                waiting.has_turn = true;
                 return turn;
             }
         }
+    }
+
+    fn join<'a>(&'a self, owner: &'a Owner, part: &'a str, gives: oneshot::Sender<Turn>) -> Waiting<'a> {
+        let mut state = self.state.lock();
+        let TurnState { owners, next, last, .. } = &mut *state;
+        *last += 1;
+        let number = *last;
+        let of_owner = owners.entry(owner.clone()).or_default();
+        let name: Arc<str> = part.into();
+        let of_part = of_owner.parts.entry(name.clone()).or_default();
+        if of_part.waiting.is_empty() {
+            of_part.number = number;
+            if of_owner.next.is_empty() {
+                of_owner.number = number;
+                next.insert(number, owner.clone());
+            }
+            of_owner.next.insert(number, name);
+        }
+        of_part.waiting.insert(number, gives);
+        Waiting { turns: self, owner, part, number, has_turn: false }
     }
 
     /// Gives turns to those who wait, as far as there is room.
@@ -107,80 +128,99 @@ impl Turns {
 
     /// The one who is next and has room, and its units, which count from now on.
     fn take_next(&self, state: &mut TurnState) -> Option<(Owner, Arc<str>, usize, oneshot::Sender<Turn>)> {
-        for _ in 0..state.next.len() {
-            let owner = state.next.pop_front()?;
-            let Some(of_owner) = state.owners.get_mut(&owner) else { continue };
-            let quota = self.quota.of_part(&owner, self.part_percent);
-            let units = self.units.min(quota.share_of(&Owner::anonymous())).max(1);
-            let has_room = self.quota.has_room(&owner, state.used, of_owner.used, units);
-            let taken = if has_room { of_owner.take_next(quota, units) } else { None };
-            if of_owner.next.is_empty() {
-                of_owner.is_in_line = false;
-                if of_owner.used == 0 {
-                    state.owners.remove(&owner);
-                }
-            } else {
-                state.next.push_back(owner.clone());
-            }
-            if let Some((part, gives)) = taken {
-                state.used += units;
-                return Some((owner, part, units, gives));
-            }
+        let TurnState { used, owners, next, last } = state;
+        if *used >= self.quota.limit {
+            return None;
         }
-        None
+        let (of_owner, of_part, units) = next.iter().find_map(|(number, owner)| {
+            let of_owner = owners.get(owner)?;
+            let quota = self.quota.of_part(owner, self.part_percent);
+            let units = self.units.min(quota.share_of(&Owner::anonymous())).max(1);
+            let has_room = self.quota.has_room(owner, *used, of_owner.used, units);
+            let of_part = if has_room { of_owner.next_with_room(quota, units)? } else { return None };
+            Some((*number, of_part, units))
+        })?;
+        let owner = next.remove(&of_owner)?;
+        let of_owner = owners.get_mut(&owner)?;
+        let name = of_owner.next.remove(&of_part)?;
+        let of_part = of_owner.parts.get_mut(&name)?;
+        let (_, gives) = of_part.waiting.pop_first()?;
+        *used += units;
+        of_owner.used += units;
+        of_part.used += units;
+        *last += 1;
+        if !of_part.waiting.is_empty() {
+            of_part.number = *last;
+            of_owner.next.insert(*last, name.clone());
+        }
+        if !of_owner.next.is_empty() {
+            of_owner.number = *last;
+            next.insert(*last, owner.clone());
+        }
+        Some((owner, name, units, gives))
     }
 
     /// Takes units back that a turn has used.
-    fn release(self: &Arc<Self>, owner: &Owner, part: &Arc<str>, units: usize) {
+    fn release(self: &Arc<Self>, owner: &Owner, part: &str, units: usize) {
         {
             let mut state = self.state.lock();
             state.used -= units;
-            if let Some(of_owner) = state.owners.get_mut(owner) {
-                of_owner.used -= units;
-                if let Some(of_part) = of_owner.parts.get_mut(part) {
-                    of_part.used -= units;
-                    if of_part.used == 0 && !of_part.is_in_line {
-                        of_owner.parts.remove(part);
-                    }
-                }
-                if of_owner.used == 0 && !of_owner.is_in_line {
-                    state.owners.remove(owner);
-                }
+            if let Some(OwnerTurns { used, parts, .. }) = state.owners.get_mut(owner)
+                && let Some(of_part) = parts.get_mut(part)
+            {
+                *used -= units;
+                of_part.used -= units;
             }
+            state.tidy(owner, part);
         }
         self.give();
     }
 }
 
-impl OwnerTurns {
-    /// The part that is next and has room; its units count.
-    fn take_next(&mut self, quota: Quota, units: usize) -> Option<(Arc<str>, oneshot::Sender<Turn>)> {
-        for _ in 0..self.next.len() {
-            let name = self.next.pop_front()?;
-            let Some(part) = self.parts.get_mut(&name) else { continue };
-            // some do not wait any more
-            while part.waiting.front().is_some_and(oneshot::Sender::is_closed) {
-                part.waiting.pop_front();
-            }
-            let has_room = quota.has_room(&Owner::anonymous(), self.used, part.used, units);
-            let taken = if has_room { part.waiting.pop_front() } else { None };
-            if taken.is_some() {
-                part.used += units;
-            }
-            if part.waiting.is_empty() {
-                part.is_in_line = false;
-                if part.used == 0 {
-                    self.parts.remove(&name);
-                }
-            } else {
-                self.next.push_back(name.clone());
-            }
-            if let Some(gives) = taken {
-                self.used += units;
-                return Some((name, gives));
+impl TurnState {
+    /// Takes a part and its owner out of the lines if nothing waits for them, and forgets those that have no units either.
+    fn tidy(&mut self, owner: &Owner, part: &str) {
+        let Some(of_owner) = self.owners.get_mut(owner) else { return };
+        if let Some(of_part) = of_owner.parts.get(part)
+            && of_part.waiting.is_empty()
+        {
+            of_owner.next.remove(&of_part.number);
+            if of_part.used == 0 {
+                of_owner.parts.remove(part);
             }
         }
-        None
+        if of_owner.next.is_empty() {
+            self.next.remove(&of_owner.number);
+            if of_owner.used == 0 {
+                self.owners.remove(owner);
+            }
+        }
+    }
+}
+
+impl OwnerTurns {
+    /// The number of the first part in line that has room.
+    fn next_with_room(&self, quota: Quota, units: usize) -> Option<u64> {
+        let mut line = self.next.iter();
+        let has_room = |name| {
+            let part = self.parts.get(name)?;
+            quota.has_room(&Owner::anonymous(), self.used, part.used, units).then_some(())
+        };
+        line.find(|(_, name)| has_room(&***name).is_some()).map(|(number, _)| *number)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if self.has_turn {
+            return;
+        }
+        let mut state = self.turns.state.lock();
+        let of_owner = state.owners.get_mut(self.owner);
+        if let Some(of_part) = of_owner.and_then(|of_owner| of_owner.parts.get_mut(self.part)) {
+            of_part.waiting.remove(&self.number);
+        }
+        state.tidy(self.owner, self.part);
     }
 }
 
@@ -272,6 +312,33 @@ mod tests {
         }
         let state = turns.state.lock();
         assert!(state.used == 0 && state.owners.is_empty() && state.next.is_empty());
+    }
+
+    #[tokio::test]
+    async fn one_that_gives_up_leaves_nothing_though_its_owner_has_no_room() {
+        let turns = Turns::new(8, 50);
+        // all four of hers
+        let held = ["a", "a", "b", "b"].map(|part| waits(&turns, "ada", part));
+        settle().await;
+        assert_eq!(done(&held), 4);
+        let (ada, mut cx) = (owner("ada"), std::task::Context::from_waker(std::task::Waker::noop()));
+        for part in 0..1000 {
+            // at a part that has no room, and at those that nobody else waits for
+            for part in ["a", &format!("part-{part}")] {
+                let mut waiting = Box::pin(turns.wait(&ada, part));
+                assert!(waiting.as_mut().poll(&mut cx).is_pending());
+            }
+        }
+        {
+            let state = turns.state.lock();
+            let parts = &state.owners[&ada].parts;
+            assert!(parts.len() == 2 && parts.values().all(|part| part.waiting.is_empty()));
+            assert!(state.next.is_empty() && state.owners[&ada].next.is_empty());
+        }
+        for task in held {
+            drop(task.await.unwrap());
+        }
+        assert!(turns.state.lock().owners.is_empty());
     }
 
     #[tokio::test]

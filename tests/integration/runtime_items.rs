@@ -1,6 +1,8 @@
 //! What a program adds to a server at run time: definitions that are wrong, what items share with annotated ones, and
 //! what stays when others change.
 
+use std::sync::OnceLock;
+
 use mcp_runtime::{
     ErrorKind,
     prompt::{PromptArgument, PromptCall, PromptDef},
@@ -39,6 +41,38 @@ fn taken_resource() -> &'static str {
 #[mcp_prompt]
 fn taken_prompt() -> &'static str {
     "annotated"
+}
+
+#[tokio::test]
+async fn the_items_of_a_server_are_not_changed_by_what_runs_while_they_are_changed() {
+    let later: Arc<OnceLock<ServerHandle>> = Arc::default();
+    let of_transform = later.clone();
+    let refused = Arc::new(Mutex::new(Vec::new()));
+    let found = refused.clone();
+    let server = mcp_runtime::server!().transform(move |item| {
+        if let Some(handle) = of_transform.get() {
+            found.lock().unwrap().push(handle.remove_tool("made").unwrap_err().to_string());
+        }
+        item
+    });
+    let server = server.build().expect("a server");
+    let handle = server.handle();
+    later.set(handle.clone()).expect("set once");
+    handle
+        .update(|items| {
+            refused.lock().unwrap().push(handle.add(tool(|t| t)).unwrap_err().to_string());
+            items.add(tool(|t| t.description("Added by the update.")));
+        })
+        .expect("updated");
+    let refused = refused.lock().unwrap();
+    assert_eq!(refused.len(), 2, "by the closure and by the transform");
+    assert!(
+        refused
+            .iter()
+            .all(|error| error.starts_with("the items of the server are changed inside of `update`"))
+    );
+    assert_eq!(TestServer::of(&server).list_tools().await.len(), 1);
+    assert!(handle.remove_tool("made").expect("after the update"));
 }
 
 type Add = fn(&ServerHandle) -> mcp_runtime::Result<()>;

@@ -7,6 +7,7 @@ pub(crate) mod blocking;
 pub(crate) mod bound;
 pub(crate) mod callback;
 pub(crate) mod changes;
+pub(crate) mod client_error;
 pub mod client_request;
 pub(crate) mod config;
 pub(crate) mod connection;

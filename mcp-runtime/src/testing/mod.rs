@@ -32,8 +32,8 @@ use crate::{
     core::{
         admission::Owner,
         changes::ListChanges,
+        client_error::private_causes,
         connection::Principal,
-        invoke::private_causes,
         protocol::{INTERNAL_ERROR, Revision},
         server::{Result, Server, ServerBuilder},
     },

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Reply, TestServer};
 use crate::core::{
-    invoke::private_causes,
+    client_error::private_causes,
     protocol::{META_CLIENT_CAPABILITIES, TASKS_EXTENSION},
 };
 

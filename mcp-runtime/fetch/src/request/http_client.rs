@@ -231,8 +231,10 @@ fn known_step(error: &(dyn std::error::Error + 'static)) -> Option<fn(String) ->
 
 impl ExchangeError {
     fn of(error: &(dyn std::error::Error + 'static)) -> Self {
-        let (mut text, mut step, mut cause) = (error.to_string(), None, Some(error));
-        while let Some(error) = cause {
+        /// An error may be its own cause.
+        const MOST_CAUSES: usize = 64;
+        let (mut text, mut step) = (error.to_string(), None);
+        for error in std::iter::successors(Some(error), |error| error.source()).take(MOST_CAUSES) {
             let line = error.to_string();
             // many errors have their cause in their own text
             if !text.contains(&line) {
@@ -240,7 +242,6 @@ impl ExchangeError {
                 text.push_str(&line);
             }
             step = step.or_else(|| known_step(error));
-            cause = error.source();
         }
         step.unwrap_or(Self::Other)(text)
     }

@@ -14,9 +14,9 @@ use super::{
 use crate::core::{
     admission::Owner,
     changes::{ListChanges, Subscriber},
+    client_error::ClientError,
     dispatch::{Reply, Request, Response, WriteResult, into_protocol_error},
     error::Failure,
-    invoke::ClientError,
     jsonrpc::{Object, ProtocolError, write_array},
     protocol::{ItemList, Revision},
     server::{Entry as _, Server},

@@ -209,7 +209,7 @@ impl EventRing {
     async fn catch_up(&self, log: &EventLog) {
         let _one = log.reading.lock().await;
         let mut after = self.end_in_log(log.ring);
-        let mut is_other = false;
+        let (mut is_other, mut has_begun) = (false, false);
         loop {
             let page = match log.store.read_after(&log.table, &log.name, after, PAGE).await {
                 Ok(page) => page,
@@ -219,23 +219,35 @@ impl EventRing {
                 }
             };
             let Some(page) = page else {
+                if std::mem::replace(&mut has_begun, true) {
+                    tracing::debug!(event = &*log.name, "the log of an event does not last");
+                    return;
+                }
                 // a log begins with an entry that is not an event, so that it is known where "now" is
                 let marker = LoggedEvent { id: "".into(), time: unix_millis(SystemTime::now()), data: None };
                 let Ok(marker) = serde_json::to_vec(&marker) else { return };
                 let begin = (unix_millis(SystemTime::now()) * PER_MILLISECOND).max(after + 1);
-                if log.append(&self.limits, begin, &marker).await.is_err() {
-                    return;
+                match log.append(&self.limits, begin, &marker).await {
+                    Ok(Appended::Stored | Appended::Conflict(_)) => continue,
+                    Ok(Appended::TooLarge) => {
+                        tracing::warn!(
+                            event = &*log.name,
+                            "the shared store has no room for the log of an event"
+                        );
+                        return;
+                    }
+                    Err(_) => return,
                 }
-                continue;
             };
             if page.last < after {
                 // of an earlier log
                 (after, is_other) = (0, true);
                 continue;
             }
-            let last = page.last;
+            let (before, last) = (after, page.last);
             after = self.take_page(log.ring, events_of(log, &page), std::mem::take(&mut is_other));
-            if after >= last {
+            // a page without the entries that the store says it has is not asked for again
+            if after >= last || after == before {
                 return;
             }
         }
@@ -336,5 +348,15 @@ mod tests {
         let ids: Vec<_> = events.iter().map(|(at, event)| (*at, &*event.id, event.is_empty())).collect();
         assert_eq!(first, 1);
         assert_eq!(ids, [(1, "one", false), (2, "", true), (3, "", true), (4, "four", false)]);
+    }
+
+    #[tokio::test]
+    async fn a_log_for_which_the_store_has_no_room_is_not_begun_again_and_again() {
+        let keys = KeyRing::new(vec![Key::new(test_key(1))]);
+        let store = SealedStore::shared(Arc::new(Memory::default()), &keys, "test");
+        let limits = EventLimits { max_kept_bytes: 1, max_payload: 0, ..EventLimits::new() };
+        let (ring, log) = (EventRings::default().of(1, "a", &limits), EventLog::new(&store, "a"));
+        ring.catch_up(&log).await;
+        assert!(store.read_after(&log.table, "a", 0, 10).await.unwrap().is_none());
     }
 }

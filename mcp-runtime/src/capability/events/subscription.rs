@@ -15,9 +15,9 @@ use super::{
 };
 use crate::{
     core::{
+        client_error::ClientError,
         connection::{AccessError, principal_digest},
         error::Failure,
-        invoke::ClientError,
         jsonrpc::{Object, ProtocolError},
         protocol::Revision,
         server::{Entry as _, Server},

@@ -8,6 +8,7 @@ use super::{PromptCall, PromptEntry, PromptResult, Prompts, write_prompt_result}
 use crate::{
     core::{
         arguments::{TextArgument, has_too_many_values},
+        client_error::ClientError,
         client_request::CallBinding,
         context::{Context, Retry},
         dispatch::{
@@ -16,7 +17,7 @@ use crate::{
         },
         error::Failure,
         extensions::Extensions,
-        invoke::{ClientError, Ended, Invocation},
+        invoke::{Ended, Invocation},
         item::ItemSpec,
         item_output::{ItemOutput, wrong_kind},
         jsonrpc::{Members, Object, ProtocolError},

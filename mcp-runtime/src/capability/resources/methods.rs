@@ -10,6 +10,7 @@ use super::{
 };
 use crate::core::{
     arguments::MaybeFuture,
+    client_error::ClientError,
     client_request::CallBinding,
     connection::AccessError,
     content::{ResourceContents, ResourceDefaults},
@@ -20,7 +21,7 @@ use crate::core::{
     },
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ClientError, Invocation, contain, with_timeout},
+    invoke::{self, Invocation, contain, with_timeout},
     item::ItemSpec,
     item_output::{ItemOutput, wrong_kind},
     jsonrpc::{Object, ProtocolError},

@@ -11,11 +11,12 @@ use super::{Resources, Subscription, methods::unknown_resource};
 use crate::core::{
     arguments::TextArgument,
     changes::Filter,
+    client_error::ClientError,
     connection::{AccessError, SubscribeError, check_uri},
     context::Context,
     dispatch::{ClientRequestPolicy, Reply, Request, Response, ResultBody, into_protocol_error},
     extensions::Extensions,
-    invoke::{ClientError, catch_panic},
+    invoke::catch_panic,
     jsonrpc::ProtocolError,
     protocol::normalize_uri,
     server::Server,

@@ -15,6 +15,7 @@ use super::{
 use crate::core::{
     arguments::{BoxFuture, HandlerResult, pending},
     blocking::{CallPermit, run_blocking},
+    client_error::for_current_call,
     connection::{RequestContext, StoredPrincipal, principal_digest},
     context::{
         ClientRequests, Context, Continuation, Delivery, RequestState, Retry, Suspension, TaskHandle,
@@ -23,7 +24,6 @@ use crate::core::{
     dispatch::{PendingReply, Reply, Request, Response, SuspendedCall, encode_result},
     error::Failure,
     gates::{Gates, Stage},
-    invoke::for_current_call,
     jsonrpc::{Meta, Params, ProtocolError},
     protocol::Revision,
     server::{Assembly, Entry as _, Identity, ItemSource, RegisteredItem, Server, WeakServer},

@@ -2,6 +2,23 @@
 //! read and change the record ([`record`]). Its function runs in one process, which the record
 //! names; a process that has lost a task can change nothing of it.
 //!
+//! ```text
+//! a call of a tool ── continuation.rs ──▶ record (record.rs) + running task (running_task.rs)
+//!                                           │  the request has its answer: the task
+//!        clients: get, cancel, update,      │
+//!        subscribe (capability.rs) ◀─────▶ record ◀── keeper.rs ──▶ running task: its function goes on,
+//!                    │                      │                       asks its client, is stopped
+//!        watch.rs: those who listen here,   │
+//!        wherever the task runs ◀───────────┤
+//!                                           │
+//!        presence.rs: "this process is there, and has these tasks"
+//!                                           │
+//!        lost.rs: its process has stopped ──┼──▶ failed
+//!                                           └──▶ run again at another process (continuation.rs)
+//!        the function has ended ── keeper.rs ──▶ completed, failed or cancelled, until its time to live is over
+//! ```
+//! `task_observation.rs` tells the observers, from the creation to the end.
+//!
 //! A tool with a [`TaskMode`](crate::tool::TaskMode) opens the capability on its server. See the [Tasks extension](https://github.com/modelcontextprotocol/ext-tasks).
 
 mod capability;

@@ -51,7 +51,7 @@ pub(super) struct HubInner {
     permits: Arc<Shares>,
     /// Bytes of what subscribers subscribe to.
     bytes: Arc<Shares>,
-    pub(super) subscribers: RwLock<HashMap<u64, Arc<SubscriberEntry>>>,
+    subscribers: RwLock<HashMap<u64, Arc<SubscriberEntry>>>,
     next_key: AtomicU64,
     /// The open streams of principals.
     streams: Mutex<HashMap<u64, OpenStream>>,
@@ -66,7 +66,7 @@ struct OpenStream {
 pub(super) struct SubscriberEntry {
     pub(super) filter: Arc<Filter>,
     /// The caller that opened the newest stream of a legacy session.
-    pub(super) caller: RwLock<Option<Arc<Principal>>>,
+    caller: RwLock<Option<Arc<Principal>>>,
     pub(super) access_rules: Option<Arc<AccessRules>>,
     queue: Mutex<ChangeQueue>,
 }
@@ -83,6 +83,11 @@ struct ChangeQueue {
 }
 
 impl SubscriberEntry {
+    /// Who gets the changes now. A session may wait for its client to come back after the caller's authentication has expired.
+    pub(super) fn current_caller(&self) -> Option<Arc<Principal>> {
+        self.caller.read().clone().filter(|caller| !caller.has_expired())
+    }
+
     /// Queues a change that the filter selects; returns the waker to wake.
     pub(super) fn enqueue(&self, change: &Change, limit: usize) -> Option<Waker> {
         let change = self.filter.select(change)?;
@@ -163,18 +168,20 @@ impl Hub {
             other => other,
         };
         let limit = self.0.limits.pending;
-        let subscribers = self.0.subscribers.read();
-        let allowed = subscribers.values().filter(|subscriber| {
-            let caller = subscriber.caller.read();
-            // a session may wait for its client to come back after that
-            let caller = caller.as_deref().filter(|caller| !caller.has_expired());
-            is_allowed(Access::new(caller, subscriber.access_rules.as_deref()))
-        });
-        let wakers: Vec<Waker> =
-            allowed.filter_map(|subscriber| subscriber.enqueue(&change, limit)).collect();
-        // a waker runs foreign code, which may drop a subscriber and so lock the table
-        drop(subscribers);
-        wakers.into_iter().for_each(Waker::wake);
+        for subscriber in self.subscribers() {
+            let caller = subscriber.current_caller();
+            if is_allowed(Access::new(caller.as_deref(), subscriber.access_rules.as_deref()))
+                && let Some(waker) = subscriber.enqueue(&change, limit)
+            {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Those there are now. No lock is held while they are told: what decides whether, and wakers, are foreign code, which may
+    /// publish changes itself.
+    pub(super) fn subscribers(&self) -> Vec<Arc<SubscriberEntry>> {
+        self.0.subscribers.read().values().cloned().collect()
     }
 
     /// Subscribes that caller to the changes of a filter; `None` if the limit, or the owner's share of it, is reached.
@@ -213,15 +220,14 @@ impl Hub {
 
     /// Closes every subscription whose stream can be closed.
     pub(crate) fn close(&self) {
-        let subscribers = self.0.subscribers.read();
-        let close = |subscriber: &Arc<SubscriberEntry>| {
-            let mut queue = subscriber.queue.lock();
-            queue.must_close = true;
-            queue.waker.take()
-        };
-        let wakers: Vec<Waker> = subscribers.values().filter_map(close).collect();
-        drop(subscribers);
-        wakers.into_iter().for_each(Waker::wake);
+        for subscriber in self.subscribers() {
+            let waker = {
+                let mut queue = subscriber.queue.lock();
+                queue.must_close = true;
+                queue.waker.take()
+            };
+            waker.into_iter().for_each(Waker::wake);
+        }
     }
 
     /// The number of subscribers.
@@ -316,6 +322,20 @@ mod tests {
             Poll::Pending => None,
         })
         .collect()
+    }
+
+    #[test]
+    fn what_decides_who_is_told_may_use_the_hub_itself() {
+        let hub = Hub::default();
+        let subscribe =
+            || hub.subscribe(hub.filter(every_list(), &Owner::local()), None, None, &Owner::local());
+        let mut one = subscribe().unwrap();
+        hub.publish_to(Change::List(ItemList::Tools), |_| {
+            hub.publish(Change::List(ItemList::Prompts));
+            drop(subscribe());
+            true
+        });
+        assert_eq!(take_all(&mut one).len(), 2);
     }
 
     #[test]

@@ -10,20 +10,15 @@ impl Hub {
     /// read.
     pub(crate) fn publish_everything(&self, is_allowed: impl Fn(&str, Access<'_>) -> bool) {
         let limit = self.0.limits.pending;
-        let subscribers = self.0.subscribers.read();
-        let mut wakers = Vec::new();
-        for subscriber in subscribers.values() {
-            let caller = subscriber.caller.read();
-            let caller = caller.as_deref().filter(|caller| !caller.has_expired());
-            let access = Access::new(caller, subscriber.access_rules.as_deref());
+        for subscriber in self.subscribers() {
+            let caller = subscriber.current_caller();
+            let access = Access::new(caller.as_deref(), subscriber.access_rules.as_deref());
             for change in subscriber.filter.everything() {
                 if !matches!(&change, Change::Updated(uri) if !is_allowed(uri, access)) {
-                    wakers.extend(subscriber.enqueue(&change, limit));
+                    subscriber.enqueue(&change, limit).into_iter().for_each(Waker::wake);
                 }
             }
         }
-        drop(subscribers);
-        wakers.into_iter().for_each(Waker::wake);
     }
 }
 

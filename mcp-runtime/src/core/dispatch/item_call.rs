@@ -1,5 +1,15 @@
 //! One call of a user's function, from the item that was looked up to the reply. The order is the same for every kind
 //! of item: its gates, then the function. An item with layers starts with the outermost layer.
+//!
+//! A call that is not finished at once has one owner at a time, and dropping that cancels it:
+//!
+//! 1. while it waits at its gates, or its layers run, the future in the [`PendingReply`] of its request;
+//! 2. once its function is pending, a [`SuspendedCall`], whose [`Running`] owns the future of the function and its context.
+//!    As long as the call is in its request, the [`PendingReply`] owns the `SuspendedCall`. The transport owns the
+//!    `PendingReply` (in a `RunningRequest` of `inbound.rs`), and drops it if the client cancels the request;
+//! 3. if the function leaves its request, its [`Suspension`](crate::context::Suspension) gets the `SuspendedCall` and
+//!    answers the request: a question to the client ends the call, to be made again with the answer, and a task (`capability/tasks`)
+//!    owns it from then on. Then the call no longer keeps its server alive.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -12,12 +22,13 @@ use super::{
 use crate::core::{
     arguments::{BoxFuture, CallParts, Input, MaybeFuture, TextArgument},
     blocking::CallPermit,
+    client_error::ClientError,
     client_request::CallBinding,
     context::Context,
     error::Failure,
     extensions::Extensions,
     gates::Stage,
-    invoke::{self, ClientError, Ended, Invocation, Running, with_timeout},
+    invoke::{self, Ended, Invocation, Running, with_timeout},
     item::{ItemFunction, ItemSpec},
     item_output::{ItemOutput, PendingInput},
     jsonrpc::ProtocolError,

@@ -10,11 +10,12 @@ use super::{
 };
 use crate::core::{
     arguments::{CallParts, Input, MAX_VALUES, MaybeFuture},
+    client_error::ClientError,
     client_request::CallBinding,
     context::{Context, Continuation, Retry},
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ClientError, Ended, Invocation},
+    invoke::{self, Ended, Invocation},
     item::{ItemFunction, ItemSpec},
     item_output::{ItemOutput, wrong_kind},
     protocol::Revision,
@@ -193,10 +194,14 @@ impl ItemCall for CallTool<'_> {
                 }
             }
         };
-        let (result, is_refused) = result.within(self.entry.spec.item.max_result, name);
-        if is_refused {
-            reason = Some(Reason::ResultSize);
-        }
+        let result = match self.entry.spec.item.max_result {
+            None => result,
+            Some(limit) => {
+                let (result, is_refused) = result.within(limit, name);
+                reason = if is_refused { Some(Reason::ResultSize) } else { reason };
+                result
+            }
+        };
         self.entry.reply(result).because(reason).into()
     }
 }

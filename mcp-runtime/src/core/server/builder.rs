@@ -532,6 +532,7 @@ impl ServerBuilder {
             parts,
             scope,
             items: RwLock::new(items),
+            items_changed_by: Mutex::default(),
             opens: RwLock::new(opens),
             differs_by_caller: registry.differs_by_caller(),
             registry: RwLock::new(Arc::new(registry)),

@@ -2,7 +2,7 @@
 
 use std::{error::Error as StdError, fmt, io};
 
-use crate::core::error::BoxError;
+use crate::core::{client_error::causes, error::BoxError};
 
 /// Why a server cannot be built or run.
 ///
@@ -107,12 +107,7 @@ impl fmt::Display for Error {
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")?;
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            write!(f, "\n  caused by: {error}")?;
-            cause = error.source();
-        }
-        Ok(())
+        causes(self).try_for_each(|error| write!(f, "\n  caused by: {error}"))
     }
 }
 
@@ -178,6 +173,25 @@ mod tests {
             format!("{error:?}"),
             "the server cannot be built\n  caused by: cannot listen\n  caused by: address in use"
         );
+    }
+
+    #[test]
+    fn an_error_that_is_its_own_cause_has_a_report_with_an_end() {
+        #[derive(Debug)]
+        struct Endless;
+        impl fmt::Display for Endless {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("endless")
+            }
+        }
+        impl StdError for Endless {
+            fn source(&self) -> Option<&(dyn StdError + 'static)> {
+                Some(self)
+            }
+        }
+        let report = format!("{:?}", Error::serve("cannot listen").caused_by(Endless));
+        assert!(report.starts_with("cannot listen\n  caused by: endless\n  caused by: endless"));
+        assert_eq!(crate::core::client_error::error_chain(&Endless), "endless");
     }
 
     #[test]

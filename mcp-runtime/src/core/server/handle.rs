@@ -3,6 +3,7 @@
 use std::{
     fmt,
     sync::{Arc, Weak, atomic::Ordering},
+    thread::{self, ThreadId},
 };
 
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,7 @@ use crate::core::{
     context::Context,
     item::BuildError,
     protocol::ItemList,
-    sync::RwLockWriteGuard,
+    sync::{Mutex, RwLockWriteGuard},
 };
 
 /// A change as other replicas are told of it.
@@ -174,22 +175,19 @@ impl ServerHandle {
     /// ```
     ///
     /// # Errors
-    /// As [`add`](Self::add), for any of them.
+    /// As [`add`](Self::add), for any of them; and if it is called, or `add` or `remove_..` of a handle are, inside of the
+    /// closure of an update.
     pub fn update(&self, edit: impl FnOnce(&mut RuntimeItems)) -> Result<()> {
         let shared = self.0.upgrade().ok_or_else(|| Error::from("the server has been dropped"))?;
-        let items = shared.items.write();
+        let items = ItemsInChange::lock(&shared)?;
         let mut edited =
-            RuntimeItems { items: items.clone(), scope: shared.scope.clone(), changes: Vec::new() };
+            RuntimeItems { items: items.guard.clone(), scope: shared.scope.clone(), changes: Vec::new() };
         edit(&mut edited);
         Self::apply(&shared, items, edited)
     }
 
     /// The part of [`update`](Self::update) that is not generic, so that it is compiled once. Replaces `items`.
-    fn apply(
-        shared: &Arc<ServerInner>,
-        mut items: RwLockWriteGuard<'_, Vec<RegisteredItem>>,
-        edited: RuntimeItems,
-    ) -> Result<()> {
+    fn apply(shared: &Arc<ServerInner>, mut items: ItemsInChange<'_>, edited: RuntimeItems) -> Result<()> {
         let RuntimeItems { items: edited, changes, .. } = edited;
         if changes.is_empty() {
             return Ok(());
@@ -203,7 +201,7 @@ impl ServerHandle {
                 scoped.join(", ")
             )));
         }
-        *items = edited;
+        *items.guard = edited;
         *shared.registry.write() = Arc::new(registry);
         drop(items);
         Server(shared.clone()).serve_opened();
@@ -391,6 +389,37 @@ impl ServerInner {
         if let Ok(registry) = self.assemble_again(&items) {
             *self.registry.write() = Arc::new(registry);
         }
+    }
+}
+
+/// The items of a server, which one thread changes. The code of the program that runs meanwhile must not change them.
+struct ItemsInChange<'a> {
+    guard: RwLockWriteGuard<'a, Vec<RegisteredItem>>,
+    changed_by: &'a Mutex<Option<ThreadId>>,
+}
+
+impl<'a> ItemsInChange<'a> {
+    /// Waits until no other thread changes them.
+    ///
+    /// # Errors
+    /// This thread changes them, and would wait for itself.
+    fn lock(shared: &'a ServerInner) -> Result<Self> {
+        let this = Some(thread::current().id());
+        if *shared.items_changed_by.lock() == this {
+            return Err(Error::from(
+                "the items of the server are changed inside of `update`\n\
+                 use the argument of its closure, or the handle after it has returned",
+            ));
+        }
+        let guard = shared.items.write();
+        *shared.items_changed_by.lock() = this;
+        Ok(Self { guard, changed_by: &shared.items_changed_by })
+    }
+}
+
+impl Drop for ItemsInChange<'_> {
+    fn drop(&mut self) {
+        *self.changed_by.lock() = None;
     }
 }
 

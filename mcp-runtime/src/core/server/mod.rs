@@ -21,9 +21,12 @@ mod setting_to_install;
 mod state;
 mod transform;
 
-use std::sync::{
-    Arc, Weak,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::ThreadId,
 };
 
 pub(crate) use assemble::{Assembly, unknown_page};
@@ -54,18 +57,18 @@ pub use transform::{ItemChanges, Transformed};
 use crate::core::{
     admission::{Owner, RateReached},
     changes::{Hub, ListChanges},
+    client_error::ErrorContext,
     config::Options,
     connection::{AccessRules, RequestContext},
     context::Settings,
     crypto::{KeyRing, Seal},
-    invoke::ErrorContext,
     log_limit::ServerLogLimits,
     maybe_ready::MaybeReady,
     observer::Observers,
     protocol::ItemList,
     spawn::spawn_on,
     store::SealedStore,
-    sync::RwLock,
+    sync::{Mutex, RwLock},
 };
 #[cfg(feature = "config")]
 use crate::settings::ReadSettings;
@@ -87,6 +90,8 @@ struct ServerInner {
     /// The builder's, for items that are added later.
     scope: ItemScope,
     items: RwLock<Vec<RegisteredItem>>,
+    /// The thread that changes the items.
+    items_changed_by: Mutex<Option<ThreadId>>,
     /// Opens capabilities, besides the items.
     opens: RwLock<Vec<Open>>,
     /// What of the state of all builders is made when the server opens.

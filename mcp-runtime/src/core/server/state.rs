@@ -18,9 +18,9 @@ use super::{Error, Result, Server, ServerBuilder};
 use crate::core::secret_texts::SecretTexts;
 use crate::core::{
     arguments::StateValue,
+    client_error::error_chain,
     error::BoxError,
     extensions::{AnyValue, Extensions},
-    invoke::error_chain,
     item::BuildError,
     single_flight::SingleFlight,
 };
@@ -344,6 +344,7 @@ impl StateFns {
             has_end: builders.iter().any(|builder| !builder.ends.is_empty()),
             has_ended: AtomicBool::new(false),
             serving: Arc::default(),
+            changing: tokio::sync::Mutex::default(),
             runs: SingleFlight::default(),
             builders,
         })
@@ -357,6 +358,8 @@ pub(crate) struct MadeState {
     has_end: bool,
     has_ended: AtomicBool,
     serving: Serving,
+    /// Held while values are made, or ended: what is being made when the server ends is made first.
+    changing: tokio::sync::Mutex<()>,
     /// A request that waits for the state and is cancelled does not end the attempt.
     runs: SingleFlight<Result<(), Arc<str>>>,
 }
@@ -384,6 +387,7 @@ impl MadeState {
     }
 
     async fn make_all(&self) -> Result<(), Arc<str>> {
+        let _changing = self.changing.lock().await;
         if self.has_ended.load(Ordering::Acquire) {
             return Err(
                 "the state has ended with the server that was served before\nbuild another one".into()
@@ -403,6 +407,7 @@ impl MadeState {
         if !self.has_end || self.has_ended.swap(true, Ordering::AcqRel) {
             return;
         }
+        let _changing = self.changing.lock().await;
         self.is_made.store(false, Ordering::Release);
         for BoundFns { state, ends, .. } in &self.builders {
             // what was made last may use what was made first
@@ -470,4 +475,46 @@ pub(crate) fn short_name(name: &'static str) -> &'static str {
     let end = name.find('<').unwrap_or(name.len());
     let start = name.get(..end).and_then(|path| path.rfind("::")).map_or(0, |at| at + 2);
     name.get(start..).unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{convert::Infallible, sync::atomic::AtomicUsize};
+
+    use tokio::{sync::Semaphore, task::yield_now};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_value_that_is_being_made_when_its_server_ends_is_ended_once_it_is_made() {
+        let (gate, ended) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (opens, counts) = (gate.clone(), ended.clone());
+        let make = move || {
+            let gate = opens.clone();
+            async move {
+                drop(gate.acquire().await);
+                Ok::<_, Infallible>(7_u64)
+            }
+        };
+        let end = move |_: &u64| {
+            counts.fetch_add(1, Ordering::SeqCst);
+            ready(())
+        };
+        let settle = async || {
+            for _ in 0..100 {
+                yield_now().await;
+            }
+        };
+        let server = Server::builder("ends", "1").state_async(make).end_state(end).build().unwrap();
+        let state = server.made_state().clone();
+        let made = tokio::spawn(async move { state.make().await });
+        settle().await;
+        drop(server);
+        settle().await;
+        assert_eq!(ended.load(Ordering::SeqCst), 0, "it is not made yet");
+        gate.add_permits(1);
+        settle().await;
+        assert!(made.await.unwrap().is_ok());
+        assert_eq!(ended.load(Ordering::SeqCst), 1);
+    }
 }

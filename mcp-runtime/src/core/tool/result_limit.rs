@@ -15,12 +15,11 @@ impl ToolResult {
     }
 
     /// What is sent of the result of the tool `name` within this many bytes, and whether that is an error instead.
-    pub(crate) fn within(self, limit: Option<usize>, name: &str) -> (Self, bool) {
-        let Some((limit, size)) =
-            limit.map(|limit| (limit, self.size())).filter(|(limit, size)| size > limit)
-        else {
+    pub(crate) fn within(self, limit: usize, name: &str) -> (Self, bool) {
+        let size = self.size();
+        if size <= limit {
             return (self, false);
-        };
+        }
         let hint = format!("call '{name}' again with arguments that select less");
         match self.structured {
             Some(_) => {

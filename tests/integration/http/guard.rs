@@ -171,7 +171,13 @@ async fn other_http_methods_are_not_allowed() {
         let reply = HttpRequest::new(method).send(server.address).await;
         assert_eq!((reply.status, reply.header("allow")), (405, Some("GET, POST, DELETE")), "{method}");
     }
-    assert_eq!(echo().path("/elsewhere").send(server.address).await.status, 404);
+    let elsewhere = echo().path("/elsewhere").send(server.address).await;
+    assert_eq!((elsewhere.status, elsewhere.text()), (404, ""));
+    let slash = echo().path("/mcp/").send(server.address).await;
+    assert_eq!(
+        (slash.status, &slash.json()["error"]["message"]),
+        (404, &json!("nothing is at this path\nwrite `/mcp`"))
+    );
 }
 
 #[tokio::test]

@@ -238,6 +238,11 @@ async fn every_request_with_the_id_of_an_ended_session_is_404() {
         }
         let unknown = HttpRequest::initialize("2025-11-25").session("unknown").send(server.address).await;
         assert_eq!(unknown.status, 404);
+        let told = unknown.json()["error"]["message"].clone();
+        assert_eq!(
+            told,
+            "the session does not exist\nstart a new one: send `initialize` without `Mcp-Session-Id`"
+        );
         assert_eq!(unknown.json()["id"], 0);
     }
 }

@@ -44,6 +44,8 @@ pub(super) struct Endpoint {
     no_extensions: Arc<Extensions>,
     /// Whether the warning about the header of trusted proxies was logged.
     has_warned: AtomicBool,
+    /// Whether the server has been told to stop.
+    stopping: AtomicBool,
     /// Fires when the server stops.
     pub(super) shutdown: CancellationToken,
     /// Fires when calls have had the time that a shutdown leaves them.
@@ -73,10 +75,21 @@ impl Endpoint {
             access_rules: options.identifies_callers().then(|| server.access_rules().clone()),
             no_extensions: Arc::default(),
             has_warned: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
             shutdown: CancellationToken::default(),
             cut_off: CutOff::new(connections.is_some()),
             options,
         })
+    }
+
+    /// From now on the server is not ready, and connections end with their next response.
+    pub(super) fn announce_stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the server has been told to stop.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
     }
 
     /// The client's side of a request; `peer` is the other end of its TCP connection, where the server accepted that.

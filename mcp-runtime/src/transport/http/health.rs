@@ -2,13 +2,7 @@
 //! requests. No check of a host, origin or caller comes before, since a probe names the server by its address; what
 //! is revealed is that there is a server, and nothing else.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use tokio::time::{Instant, timeout_at};
@@ -24,7 +18,6 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The health of one server.
 pub(super) struct Health {
-    stopping: AtomicBool,
     readiness: Arc<Readiness>,
     /// A probe that hangs up neither ends a run of the checks nor starts another one.
     runs: SingleFlight<bool>,
@@ -40,17 +33,7 @@ struct Readiness {
 impl Health {
     pub(super) fn new(checks: Vec<ReadinessCheck>) -> Self {
         let readiness = Arc::new(Readiness { checks, last: Mutex::default() });
-        Self { stopping: AtomicBool::new(false), readiness, runs: SingleFlight::default() }
-    }
-
-    /// From now on the server is not ready.
-    pub(super) fn stop(&self) {
-        self.stopping.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether the server has been told to stop.
-    pub(super) fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Relaxed)
+        Self { readiness, runs: SingleFlight::default() }
     }
 
     /// Answers whether the process is alive.
@@ -62,12 +45,12 @@ impl Health {
         }
     }
 
-    /// Answers whether the server should get requests.
-    pub(super) async fn answer_ready(&self, method: &Method) -> Response<ResponseBody> {
+    /// Answers whether the server should get requests; one that `is_stopping` should not.
+    pub(super) async fn answer_ready(&self, method: &Method, is_stopping: bool) -> Response<ResponseBody> {
         if !is_read(method) {
             return HttpError::method_not_allowed(METHODS).into();
         }
-        if self.is_stopping() {
+        if is_stopping {
             return probe_response(StatusCode::SERVICE_UNAVAILABLE, "stopping\n");
         }
         if self.is_ready().await {
@@ -136,7 +119,7 @@ fn probe_response(status: StatusCode, text: &'static str) -> Response<ResponseBo
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use tokio::{sync::Semaphore, task::yield_now};
 
@@ -158,14 +141,14 @@ mod tests {
         for _ in 0..20 {
             tokio::select! {
                 biased;
-                _ = health.answer_ready(&Method::GET) => panic!("the check has not ended"),
+                _ = health.answer_ready(&Method::GET, false) => panic!("the check has not ended"),
                 () = yield_now() => {}
             }
             yield_now().await;
         }
         assert_eq!(started.load(Ordering::SeqCst), 1);
         released.add_permits(1);
-        let outcome = health.answer_ready(&Method::GET).await;
+        let outcome = health.answer_ready(&Method::GET, false).await;
         assert_eq!(outcome.status(), StatusCode::OK, "it is that of the check which was running");
         assert_eq!(started.load(Ordering::SeqCst), 1);
     }
@@ -174,7 +157,7 @@ mod tests {
     async fn checks_have_a_second() {
         let hangs = HttpOptions::default().readiness("hangs", std::future::pending::<bool>);
         let (health, asked) = (Health::new(hangs.health.checks), Instant::now());
-        assert_eq!(health.answer_ready(&Method::GET).await.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(health.answer_ready(&Method::GET, false).await.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(asked.elapsed(), TIMEOUT);
     }
 }

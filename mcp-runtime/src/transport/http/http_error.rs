@@ -74,7 +74,10 @@ impl HttpError {
     }
 
     pub(super) fn unknown_session() -> Self {
-        Self::invalid(Refusal::Session, "the session does not exist\nstart a new one with `initialize`")
+        Self::invalid(
+            Refusal::Session,
+            "the session does not exist\nstart a new one: send `initialize` without `Mcp-Session-Id`",
+        )
     }
 
     pub(super) fn unexpected_response() -> Self {

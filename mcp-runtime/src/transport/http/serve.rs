@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use http::{Request, StatusCode};
+use http::Request;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
@@ -28,7 +28,6 @@ use super::{
     open_files::max_connections,
     request_body::IncomingBody,
     request_connection::Peer,
-    response_body::empty_response,
     service::{HttpHandler, HttpService},
 };
 use crate::{
@@ -155,10 +154,10 @@ impl Server {
         #[cfg(feature = "metrics")]
         let _metrics = self.serve_metrics().await?;
         let delay = self.options().http.shutdown_delay;
-        let health = handler.clone();
+        let endpoint = handler.endpoint.clone();
         let stop = pin!(async move {
             stop.await;
-            health.health.stop();
+            endpoint.announce_stop();
             if !delay.is_zero() {
                 sleep(delay).await;
             }
@@ -553,16 +552,20 @@ async fn serve_connection(
     let requests = handler.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let (version, handler) = (request.version(), requests.clone());
-        let route = requests.routes.find(request.uri().path());
-        let response = route.map(|route| {
-            let (parts, body) = request.into_parts();
-            requests.clone().handle(parts, IncomingBody::Hyper(body), route, Some(peer.clone()))
-        });
+        let response = match requests.routes.find(request.uri().path()) {
+            Some(route) => {
+                let (parts, body) = request.into_parts();
+                Ok(requests.clone().handle(parts, IncomingBody::Hyper(body), route, Some(peer.clone())))
+            }
+            None => Err(requests.routes.not_found(request.uri().path())),
+        };
         async move {
-            let Some(response) = response else {
-                let mut response = empty_response(StatusCode::NOT_FOUND);
-                handler.close_if_stopping(&mut response, version);
-                return Ok::<_, Infallible>(response);
+            let response = match response {
+                Ok(response) => response,
+                Err(mut not_found) => {
+                    handler.close_if_stopping(&mut not_found, version);
+                    return Ok::<_, Infallible>(not_found);
+                }
             };
             let mut response = pin!(response);
             Ok(poll_fn(|cx| match response.as_mut().poll(cx) {

@@ -115,6 +115,20 @@ impl Routes {
         self.0.iter().find(|(known, _)| known == path).map(|(_, route)| *route)
     }
 
+    /// The response for a path without a handler. For one that has a slash more or less than a path at its end, it says that.
+    pub(super) fn not_found(&self, path: &str) -> Response<ResponseBody> {
+        let without_slash = |path: &str| path.trim_end_matches('/').len();
+        let is_meant = |known: &str| known.get(..without_slash(known)) == path.get(..without_slash(path));
+        match self.iter().find(|(known, _)| is_meant(known)) {
+            Some((known, _)) => {
+                let error =
+                    ProtocolError::invalid_request(format!("nothing is at this path\nwrite `{known}`"));
+                error_response(StatusCode::NOT_FOUND, None, &error)
+            }
+            None => empty_response(StatusCode::NOT_FOUND),
+        }
+    }
+
     /// Every path, with what it answers.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Route)> {
         self.0.iter().map(|(path, route)| (path.as_str(), *route))
@@ -175,7 +189,7 @@ impl HttpHandler {
     /// open must not send it another request on this one. `version` is that of the request.
     pub(super) fn close_if_stopping(&self, response: &mut Response<ResponseBody>, version: Version) {
         // HTTP/2 has no such header
-        if self.health.is_stopping() && version <= Version::HTTP_11 {
+        if self.endpoint.is_stopping() && version <= Version::HTTP_11 {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             // hyper keeps connections of HTTP/1.0 open for responses of a later version
             *response.version_mut() = version;
@@ -198,7 +212,7 @@ impl HttpHandler {
         // probes know neither the name of the server nor a token
         match route {
             Route::Live => return Health::answer_live(&parts.method),
-            Route::Ready => return self.health.answer_ready(&parts.method).await,
+            Route::Ready => return self.health.answer_ready(&parts.method, endpoint.is_stopping()).await,
             _ => {}
         }
         #[cfg(feature = "server-card")]
@@ -284,7 +298,7 @@ impl HttpHandler {
 
     /// Ends every open stream and refuses new ones; other requests are still answered.
     pub(super) fn stop(&self) {
-        self.health.stop();
+        self.endpoint.announce_stop();
         self.endpoint.shutdown.cancel();
         self.legacy.stop();
     }

@@ -1,4 +1,4 @@
-//! Answers GET: opens the standalone stream of a session, for messages that do not belong to a request, or resumes a stream
+//! Answers GET: opens a standalone stream of a session, for messages that do not belong to a request, or resumes a stream
 //! whose connection broke.
 //!
 //! See [listening for messages](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#listening-for-messages-from-the-server).
@@ -14,7 +14,7 @@ use super::{
     session_id::Session,
     session_table::SessionData,
     sessions::Sessions,
-    standalone::StandaloneStream,
+    standalone::StandaloneStreams,
 };
 use crate::transport::http::{
     endpoint::Endpoint,
@@ -25,7 +25,7 @@ use crate::transport::http::{
 };
 
 impl Sessions {
-    /// Opens the standalone stream, or resumes the stream of `Last-Event-ID`.
+    /// Opens a standalone stream, or resumes the stream of `Last-Event-ID`.
     pub(super) fn get(
         &self,
         endpoint: &Arc<Endpoint>,
@@ -73,7 +73,7 @@ impl Sessions {
         Ok(event_stream_response(body))
     }
 
-    /// Attaches a response to the standalone stream of its session, and opens that if it is not open.
+    /// Attaches a response to the standalone stream that it resumes, or to a new one.
     fn attach_standalone(
         &self,
         endpoint: &Arc<Endpoint>,
@@ -83,29 +83,27 @@ impl Sessions {
         received: Option<EventId>,
     ) -> Result<(), HttpError> {
         let (caller, owner) = (connection.caller().cloned(), connection.owner());
-        let mut current = data.standalone.lock();
-        let is_current = |id: &EventId| current.as_ref().is_some_and(|current| current.stream.has(id));
-        let after = received.filter(is_current).map(|id| id.number);
-        if after.is_none()
-            && let Some(id) = received
-            && let Some(ended) = self.find_stream(&data, &id)
-        {
-            ended.attach(sender.clone(), Some(id.number))?;
+        let mut standalone = data.standalone.lock();
+        if standalone.is_none() {
+            endpoint.server.join_replicas();
+            let (filter, rules) = (data.filter().clone(), endpoint.access_rules.clone());
+            let subscriber = endpoint.server.hub().subscribe(filter, caller.clone(), rules, &owner);
+            let subscriber = subscriber.ok_or_else(HttpError::too_many_streams)?;
+            let serving = (endpoint.clone(), owner);
+            *standalone = Some(StandaloneStreams::start(data.clone(), subscriber, serving, session.expires));
         }
-        if let Some(StandaloneStream { stream, subscriber }) = &*current {
-            subscriber.set_caller(caller);
-            return stream.attach(sender, after);
+        let Some(streams) = &mut *standalone else { return Ok(()) };
+        if let Some(id) = received {
+            if let Some(open) = streams.find(&id) {
+                return streams.attach(open, (sender, Some(id.number)), caller);
+            }
+            if let Some(ended) = self.find_stream(&data, &id) {
+                ended.attach(sender.clone(), Some(id.number))?;
+            }
         }
-        endpoint.server.join_replicas();
-        let (filter, rules) = (data.filter().clone(), endpoint.access_rules.clone());
-        let subscriber = endpoint.server.hub().subscribe(filter, caller, rules, &owner);
-        let subscriber = subscriber.ok_or_else(HttpError::too_many_streams)?;
         let logs = self.event_logs.as_ref();
         let open = OpenStream::new(StreamKind::Standalone, Some(data.clone()), logs, session.revision);
-        open.stream.attach(sender, None)?;
-        let serving = (endpoint.clone(), owner);
-        *current = Some(StandaloneStream::start(open, data.clone(), subscriber, serving, session.expires));
-        Ok(())
+        streams.attach(open.of_session(), (sender, None), caller)
     }
 
     /// The stream of an event of a session, if it is open or has events.

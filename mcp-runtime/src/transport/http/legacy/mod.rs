@@ -1,5 +1,16 @@
 //! The parts of HTTP that only revisions before 2026-07-28 need: sessions, their requests to clients, resumable streams,
 //! batches, and HTTP+SSE.
+//!
+//! A session is its id, which is sealed and holds what `initialize` settled; any process with the keys serves it. Five
+//! things are kept besides, where they are needed (the bounds are those of `docs/limits.md`):
+//!
+//! | what | where | bound | ends |
+//! |---|---|---|---|
+//! | that it has started or is initialized, for ten minutes, and that it has ended | `session_records`; where replicas share a store, the end in `ended_sessions` too | `max_session_records`, of which a client has half: then it cannot end sessions | when the id would have expired |
+//! | its requests that run, by id | `InFlight` of `core/dispatch/inbound.rs` | the requests that are served at once | with the request, or `DELETE` |
+//! | the server's requests that wait for its client | `PendingRequests` of `core/connection/pending.rs` | as many calls as run | with the response or its call, or `DELETE` |
+//! | its log level, its subscriptions, and its standalone streams (`standalone`) | `session_table` | `max_sessions`, of which a client has half | `DELETE`; the one that was used longest ago is evicted, if none of its streams is open |
+//! | the events that it may resume from, a log for each stream | `event_log` | 16 MiB, of which a client has half | with newer events; the oldest streams lose theirs first |
 
 mod capabilities;
 #[cfg_attr(not(feature = "shared"), path = "ended_here.rs")]

@@ -149,7 +149,7 @@ impl ResumableStream {
     }
 
     /// Waits until the newest response has room for an event, or there is none.
-    async fn wait_for_room(&self) {
+    pub(super) async fn wait_for_room(&self) {
         let mut changes = self.changes();
         while let Some(sender) = self.sender() {
             tokio::select! {
@@ -230,6 +230,13 @@ impl OpenStream {
 
     pub(super) fn is_resumable(&self) -> bool {
         self.log.is_some()
+    }
+
+    /// The same stream, for the session itself to hold: clients may resume it.
+    pub(super) fn of_session(mut self) -> Arc<Self> {
+        self.register();
+        self.session = None;
+        Arc::new(self)
     }
 
     /// Allows clients to resume the stream until it [ends](Self::end), and after that as long as its events are kept.

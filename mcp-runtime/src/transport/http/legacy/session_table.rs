@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{session_id::SessionUid, standalone::StandaloneStream};
+use super::{session_id::SessionUid, standalone::StandaloneStreams};
 use crate::core::sync::{Mutex, MutexGuard};
 use crate::core::{
     admission::{Full, Owner, Quota, Usage},
@@ -25,8 +25,8 @@ pub(crate) struct SessionData {
     filter: Arc<Filter>,
     /// Fires when the session ends.
     pub(crate) ended: CancellationToken,
-    /// Its standalone stream, if that is open.
-    pub(super) standalone: Mutex<Option<StandaloneStream>>,
+    /// Its standalone streams, if there are some.
+    pub(super) standalone: Mutex<Option<StandaloneStreams>>,
 }
 
 /// The sessions of which something is stored.

@@ -122,10 +122,16 @@ impl Sessions {
     pub(super) fn has_ended_meanwhile(&self, session: &Session) -> bool {
         let ended = self.records.has_ended(&session.uid);
         if ended {
-            self.pending.close(&session.uid);
-            self.table.end(&session.uid);
+            self.close(&session.uid);
         }
         ended
+    }
+
+    /// Ends everything of a session that has ended: its calls, the requests to its client, and its streams.
+    fn close(&self, uid: &SessionUid) {
+        self.in_flight.cancel_all(uid);
+        self.pending.close(uid);
+        self.table.end(uid);
     }
 
     /// Checks that the session of a request, if it names one, has not ended at another replica or in an earlier process.
@@ -160,9 +166,7 @@ impl Sessions {
         if !recorded && self.ended.is_none() {
             return Err(HttpError::method_not_allowed("POST"));
         }
-        self.in_flight.cancel_all(&session.uid);
-        self.pending.close(&session.uid);
-        self.table.end(&session.uid);
+        self.close(&session.uid);
         let age = self.ids.age(&session, unix_time());
         server.observers().iter().for_each(|observer| {
             observer.session_ended(Some("tcp"), session.revision.as_str(), age);

@@ -295,6 +295,34 @@ async fn each_message_is_sent_on_one_of_several_standalone_streams() {
 }
 
 #[tokio::test]
+async fn each_standalone_stream_has_its_own_events_and_resumes_with_those_alone() {
+    let handler = handler(&Gate::new(), server());
+    let client = Client::with_session(&handler, "2025-11-25").await;
+    let (mut one, mut other) = (BodyReader::new(client.get().await), BodyReader::new(client.get().await));
+    let (primed, other_primed) = (one.next_event().await.unwrap(), other.next_event().await.unwrap());
+    assert_ne!(primed.id, other_primed.id);
+    publish_change(&handler);
+    let of_other = other.next_event().await.unwrap();
+    drop(other);
+    publish_change(&handler);
+    let own = one.next_event().await.unwrap();
+    let stream = |id: &Option<String>| id.as_deref().and_then(|id| Some(id.split_once('.')?.0.to_owned()));
+    assert_eq!((stream(&own.id), stream(&of_other.id)), (stream(&primed.id), stream(&other_primed.id)));
+    drop(one);
+    let mut resumed = BodyReader::new(client.resume(primed.id.as_deref().unwrap()).await);
+    assert_eq!([resumed.next_event().await, resumed.next_event().await], [Some(primed), Some(own)]);
+    // the other one has ended, since its client had gone: the rest is on a new stream
+    let mut resumed = BodyReader::new(client.resume(other_primed.id.as_deref().unwrap()).await);
+    assert_eq!(
+        [resumed.next_event().await, resumed.next_event().await],
+        [Some(other_primed), Some(of_other)]
+    );
+    publish_change(&handler);
+    assert_eq!(resumed.next_event().await.unwrap().data, "");
+    assert_eq!(resumed.next_message().await["method"], "notifications/tools/list_changed");
+}
+
+#[tokio::test]
 async fn a_resumed_standalone_stream_sends_the_changes_that_its_client_missed() {
     let handler = handler(&Gate::new(), server());
     let client = Client::with_session(&handler, "2025-11-25").await;
@@ -394,6 +422,24 @@ async fn the_stream_of_a_cancelled_call_ends_without_a_result() {
     while let Some(event) = resumed.next_event().await {
         assert!(!event.data.contains("result"));
     }
+}
+
+#[tokio::test]
+async fn a_client_learns_that_a_cancelled_call_has_ended_though_its_stream_had_no_message() {
+    let handler = handler(&Gate::new(), server());
+    let client = Client::with_session(&handler, "2025-11-25").await;
+    let id = BodyReader::new(client.call(1, "poll").await).next_event().await.unwrap().id.unwrap();
+    let cancel =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+    assert_eq!(client.post(&cancel).await.status(), 202);
+    let status = loop {
+        let status = client.resume(&id).await.status();
+        if status != 200 {
+            break status;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(status, 405, "there is nothing to resume, and it is not an unknown stream");
 }
 
 /// Yields to other tasks until the condition holds.

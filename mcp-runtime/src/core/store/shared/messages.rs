@@ -44,16 +44,49 @@ impl Default for Messages {
 
 #[derive(Default)]
 struct Unsent {
-    by_topic: BTreeMap<&'static str, VecDeque<Arc<[u8]>>>,
+    by_topic: BTreeMap<&'static str, TopicQueue>,
     is_sending: bool,
 }
 
+/// Messages of a topic, the oldest first.
+#[derive(Default)]
+struct TopicQueue {
+    messages: VecDeque<Arc<[u8]>>,
+    /// Whether the first has begun to be sent: a replica may have acted on it already.
+    has_begun: bool,
+}
+
 impl Unsent {
-    /// The oldest message of the topic after that one, or of the first.
-    fn next(&self, after: &'static str) -> Option<(&'static str, Arc<[u8]>)> {
+    /// Adds a message, unless an equal one waits that has not begun to be sent, and so stands for both; `false` if too many
+    /// wait, of which `missed` tells then.
+    fn push(&mut self, topic: &'static str, message: Arc<[u8]>, missed: Arc<[u8]>) -> bool {
+        let TopicQueue { messages, has_begun } = self.by_topic.entry(topic).or_default();
+        let fits = messages.len() < MAX_UNSENT;
+        if !messages.iter().skip(usize::from(*has_begun)).any(|waits| *waits == message) {
+            if !fits {
+                // without a text, the last one says that there were others
+                messages.pop_back();
+            }
+            messages.push_back(if fits { message } else { missed });
+        }
+        fits
+    }
+
+    /// Begins with the oldest message of the topic after that one, or of the first.
+    fn begin_next(&mut self, after: &'static str) -> Option<(&'static str, Arc<[u8]>)> {
         let later = self.by_topic.range::<str, _>((Bound::Excluded(after), Bound::Unbounded));
-        let found = later.chain(&self.by_topic).find_map(|(topic, queue)| Some((*topic, queue.front()?)));
-        found.map(|(topic, message)| (topic, message.clone()))
+        let topic = *later.chain(&self.by_topic).find(|(_, queue)| !queue.messages.is_empty())?.0;
+        let queue = self.by_topic.get_mut(topic)?;
+        queue.has_begun = true;
+        Some((topic, queue.messages.front()?.clone()))
+    }
+
+    /// The store has taken the oldest message of a topic.
+    fn end(&mut self, topic: &'static str) {
+        if let Some(queue) = self.by_topic.get_mut(topic) {
+            queue.messages.pop_front();
+            queue.has_begun = false;
+        }
     }
 }
 
@@ -82,27 +115,15 @@ impl SealedStore {
         self.0.messages.closed.cancel();
     }
 
-    /// Sends a message to the other replicas, if there are any, as soon as the store can be reached; one that waits already
-    /// is sent once. `false` if too many wait, so that the others learn only that they have missed some.
+    /// Sends a message to the other replicas, if there are any, as soon as the store can be reached; equal ones that wait are
+    /// sent once. `false` if too many wait, so that the others learn only that they have missed some.
     pub(crate) fn send(&self, topic: &'static str, message: &impl Serialize) -> bool {
         let Some(message) = serde_json::to_vec(message).ok().filter(|_| self.is_shared()) else {
             return true;
         };
         let message: Arc<[u8]> = [self.process().as_bytes(), b" ", &message].concat().into();
-        let fits = {
-            let mut unsent = self.0.messages.unsent.lock();
-            let queue = unsent.by_topic.entry(topic).or_default();
-            let fits = queue.len() < MAX_UNSENT;
-            if !queue.contains(&message) {
-                if !fits {
-                    // without a text, the last one says that there were others
-                    queue.pop_back();
-                }
-                let missed = || [self.process().as_bytes(), b" "].concat().into();
-                queue.push_back(if fits { message } else { missed() });
-            }
-            fits
-        };
+        let missed = [self.process().as_bytes(), b" "].concat().into();
+        let fits = self.0.messages.unsent.lock().push(topic, message, missed);
         self.send_unsent();
         fits
     }
@@ -121,7 +142,7 @@ impl SealedStore {
         loop {
             let next = {
                 let mut unsent = self.0.messages.unsent.lock();
-                let next = unsent.next(last);
+                let next = unsent.begin_next(last);
                 unsent.is_sending = next.is_some();
                 next
             };
@@ -129,13 +150,7 @@ impl SealedStore {
             last = topic;
             let Ok(shared) = self.sealing() else { return };
             match shared.publish(topic, &message).await {
-                Ok(()) => {
-                    let mut unsent = self.0.messages.unsent.lock();
-                    if let Some(queue) = unsent.by_topic.get_mut(topic) {
-                        // nothing else takes from the front
-                        queue.pop_front();
-                    }
-                }
+                Ok(()) => self.0.messages.unsent.lock().end(topic),
                 Err(_) if self.0.messages.closed.is_cancelled() => return,
                 Err(error) => {
                     tracing::debug!(%error, topic, "a message cannot be sent to other replicas yet");
@@ -215,5 +230,29 @@ impl Listener {
             None | Some([]) => Some(Received::Missed),
             Some(message) => Some(Received::Message(message.into())),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_stands_for_an_equal_one_until_it_begins_to_be_sent() {
+        let mut unsent = Unsent::default();
+        let text = |text: &str| -> Arc<[u8]> { text.as_bytes().into() };
+        let push = |unsent: &mut Unsent, message| unsent.push("changes", text(message), text("missed"));
+        let next = |unsent: &mut Unsent| unsent.begin_next("").map(|(_, message)| message);
+        assert!(push(&mut unsent, "a") && push(&mut unsent, "a"));
+        assert_eq!(next(&mut unsent), Some(text("a")));
+        // whoever has got the first may have acted on it by now
+        assert!(push(&mut unsent, "a") && push(&mut unsent, "b") && push(&mut unsent, "a"));
+        assert_eq!(next(&mut unsent), Some(text("a")), "which the store has not taken");
+        for expected in ["a", "b"] {
+            unsent.end("changes");
+            assert_eq!(next(&mut unsent), Some(text(expected)));
+        }
+        unsent.end("changes");
+        assert_eq!(next(&mut unsent), None);
     }
 }

@@ -1,6 +1,9 @@
 //! Changes of items as they are registered: the same functions as several tools that are configured differently.
 
-use mcp_runtime::transform::Transformed;
+use mcp_runtime::{
+    layer::{LayeredCall, Next},
+    transform::Transformed,
+};
 
 use crate::prelude::*;
 
@@ -189,6 +192,24 @@ async fn strict_tools_and_tools_made_at_run_time_keep_what_is_hidden_out_of_reac
     assert_eq!(reply.json::<Value>(), json!({ "tenant": "acme", "n": 3, "id": u64::MAX }));
     let text = failure(&server.call("made", json!({ "tenant": "other" })).await);
     assert!(text.contains("n: is missing") && !text.contains("tenant"), "{text}");
+}
+
+#[tokio::test]
+async fn the_arguments_that_a_mount_gives_come_in_one_order() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let record = seen.clone();
+    let layer = move |call: LayeredCall, next: Next| {
+        record.lock().unwrap().push(call.raw_arguments().to_owned());
+        async move { next.run(&call).await }
+    };
+    let given =
+        mcp_runtime::server!().tool::<forecast>().layer(layer).transform(|item| item.fix("city", "Bern"));
+    let server = TestServer::new(given).expect("a server");
+    for _ in 0..20 {
+        server.call("forecast", json!({ "region": "Bern", "days": 2, "units": "metric" })).await.expect_ok();
+    }
+    let seen = seen.lock().unwrap();
+    assert!(seen.iter().all(|arguments| *arguments == seen[0]), "{seen:?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Arguments that a function gets from its server: fixed ones, whatever the client sends, and defaults of an instance.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde_json::{Value, value::RawValue, value::to_raw_value};
 
@@ -38,7 +38,8 @@ impl GivenArguments {
         let unreadable = |error: &dyn std::fmt::Display| {
             format!("invalid arguments for {} `{}`: {error}", input.noun, input.name)
         };
-        let mut members: HashMap<String, Box<RawValue>> =
+        // in one order, whatever the client's was: equal calls are equal texts
+        let mut members: BTreeMap<String, Box<RawValue>> =
             serde_json::from_str(text).map_err(|error| unreadable(&error))?;
         if has_duplicate_keys(text)
             && let Some(duplicate) = duplicate_keys(text).first()

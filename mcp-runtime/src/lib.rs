@@ -141,6 +141,11 @@ pub mod store {
     pub use crate::redis::Redis;
 }
 
+/// Limits of packages and programs that the callers of a server share.
+pub mod permits {
+    pub use crate::core::admission::{CallerPermit, CallerPermits};
+}
+
 /// What [`ServerBuilder::add`] takes: items that were made at run time, and whatever a package makes items of.
 pub mod addition {
     pub use crate::core::server::{Addition, IntoAddition};

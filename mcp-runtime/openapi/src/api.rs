@@ -3,9 +3,9 @@
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderName, Method, header};
-use mcp_runtime::{Context, ToolError};
+use mcp_runtime::{Context, ToolError, permits::CallerPermits};
 use mcp_runtime_fetch::{HttpClient, HttpRequest, Network, Reach, system_look_up, tls_config, user_agent};
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::time::timeout;
 use url::Url;
 
 use crate::{
@@ -66,7 +66,8 @@ impl Server {
 pub(crate) struct Api {
     pub(crate) server: Server,
     pub(crate) headers: Option<HeadersFn>,
-    pub(crate) permits: Semaphore,
+    /// For the requests that are sent at once.
+    pub(crate) permits: CallerPermits,
     /// For a call, from waiting for its turn to the last byte of the response.
     pub(crate) timeout: Duration,
     pub(crate) max_response: usize,
@@ -92,7 +93,7 @@ impl Api {
     }
 
     async fn exchange(&self, mut request: Request, context: &Context) -> Result<Response, ToolError> {
-        let _permit = self.permits.acquire().await.map_err(ToolError::private)?;
+        let _permit = self.permits.acquire(context).await;
         let (name, version) = context.server();
         request.headers.extend(user_agent(name, version).map(|agent| (header::USER_AGENT, agent)));
         #[cfg(feature = "routes")]

@@ -11,11 +11,11 @@ use std::{
 use mcp_runtime::{
     Context, Error, ToolError,
     addition::{Addition, IntoAddition},
+    permits::CallerPermits,
     resource::{ResourceCall, ResourceDef},
     tool::{Hints, ToolCall, ToolDef},
 };
 use serde_json::{Map, Value};
-use tokio::sync::Semaphore;
 
 use crate::{
     api::{Api, HeadersFn, Server},
@@ -225,9 +225,10 @@ impl OpenApi {
         self
     }
 
-    /// Sets how many requests are sent at once; 16 by default. Further calls wait.
+    /// Sets how many requests are sent at once; 16 by default. Further calls wait. Over HTTP, one caller has half of them at
+    /// most, see [`CallerPermits`].
     pub fn max_concurrency(mut self, requests: usize) -> Self {
-        self.max_concurrency = requests.clamp(1, Semaphore::MAX_PERMITS);
+        self.max_concurrency = requests.max(1);
         self
     }
 
@@ -240,7 +241,7 @@ impl OpenApi {
         let api = Arc::new(Api {
             server,
             headers: self.headers.clone(),
-            permits: Semaphore::new(self.max_concurrency),
+            permits: CallerPermits::new(self.max_concurrency),
             timeout: self.timeout,
             max_response: self.max_response,
         });

@@ -10,6 +10,7 @@ use std::{
 
 use axum::{Router, body::Body, http::Response};
 use mcp_runtime::{
+    Principal,
     serde_json::{self, Value, json},
     testing::TestServer,
 };
@@ -618,6 +619,46 @@ fn methods_that_say_nothing_to_a_model_are_left_out() {
         let api = api.server("http://127.0.0.1:1").include(Route::path("/"));
         let error = mcp_runtime::server!().add(api).build().expect_err(method).to_string();
         assert!(error.contains("matches no operation"), "{method}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn one_caller_leaves_requests_to_others() {
+    let (arrived, answers) = (Arc::<AtomicUsize>::default(), Arc::new(tokio::sync::Semaphore::new(0)));
+    let (seen, gate) = (arrived.clone(), answers.clone());
+    let routes = Router::new().fallback(move || {
+        let (seen, gate) = (seen.clone(), gate.clone());
+        async move {
+            seen.fetch_add(1, Ordering::SeqCst);
+            gate.acquire().await.expect("open").forget();
+        }
+    });
+    let url = listening(routes).await;
+    let api = OpenApi::parse(one("GET /", &json!({}))).expect("a description").server(url).max_concurrency(4);
+    let built = mcp_runtime::server!().add(api).build().expect("a server");
+    let of =
+        |name: &str| Arc::new(TestServer::of(&built).caller(Principal::new("https://id.example.com", name)));
+    let call = |server: &Arc<TestServer>| {
+        let server = server.clone();
+        tokio::spawn(async move { server.call("call", json!({})).await.expect_ok().clone() })
+    };
+    let until = async |requests| {
+        while arrived.load(Ordering::SeqCst) < requests {
+            tokio::task::yield_now().await;
+        }
+    };
+    let (ada, bob) = (of("ada"), of("bob"));
+    let mut calls: Vec<_> = (0..6).map(|_| call(&ada)).collect();
+    until(2).await;
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(arrived.load(Ordering::SeqCst), 2, "half of them");
+    calls.push(call(&bob));
+    until(3).await;
+    answers.add_permits(7);
+    for call in calls {
+        assert!(call.await.is_ok());
     }
 }
 

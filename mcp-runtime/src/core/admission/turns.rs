@@ -323,7 +323,7 @@ mod tests {
         assert_eq!(done(&held), 4);
         let (ada, mut cx) = (owner("ada"), std::task::Context::from_waker(std::task::Waker::noop()));
         for part in 0..1000 {
-            // at a part that has no room, and at those that nobody else waits for
+            // at a part that has no room, and at those that nothing else waits for
             for part in ["a", &format!("part-{part}")] {
                 let mut waiting = Box::pin(turns.wait(&ada, part));
                 assert!(waiting.as_mut().poll(&mut cx).is_pending());

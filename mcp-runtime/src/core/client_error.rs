@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::core::{
     content::Content,
-    error::Failure,
+    error::{BoxError, Failure},
     invoke::{discard, panic_message},
     jsonrpc::ProtocolError,
     log_limit::{ItemLogLimits, LogLine, cut_for_log},
@@ -72,51 +72,55 @@ impl Failure {
                 }
                 ClientError::Message(message, content)
             }
-            Self::Private(cause) => {
-                // the user's `Display` may panic
-                let chain = catch_unwind(AssertUnwindSafe(|| error_chain(&*cause)));
-                discard(cause);
-                let Ok(chain) = chain.map_err(|panic| {
-                    if let Some(LogLine { suppressed }) = log_limits.line(kind, name) {
-                        tracing::error!(
-                            kind,
-                            name,
-                            suppressed,
-                            error = &*cut_for_log(panic_message(&*panic)),
-                            "panicked while an error was written"
-                        );
-                    }
-                    discard(panic);
-                }) else {
-                    return ClientError::Protocol(ProtocolError::internal("the reply could not be written"));
-                };
-                let label = reason.map(Reason::as_str);
-                if let Some(LogLine { suppressed }) = log_limits.line(kind, name) {
-                    tracing::error!(
-                        kind,
-                        name,
-                        reason = label,
-                        suppressed,
-                        error = %cut_for_log(&chain),
-                        "call failed"
-                    );
-                }
-                #[cfg(any(feature = "testing", test))]
-                private_causes::record(&chain);
-                let text = format!("{kind} '{name}' failed");
-                if !detailed && reason == Some(Reason::Private) && log_limits.advises(kind, name) {
-                    tracing::warn!(
-                        kind,
-                        name,
-                        "the client was told only `{text}`: errors are private unless the function writes them for the model\n\
-                         if the model should read why, return `ToolError::new(\"..\")`, or write `.public()?` or `.public_context(\"..\")?`\n\
-                         this warning is logged once for each item"
-                    );
-                }
-                ClientError::Message(if detailed { format!("{text}: {chain}") } else { text }, Vec::new())
-            }
+            Self::Private(cause) => private_error(cause, reason, context),
         }
     }
+}
+
+/// The error of a function whose cause the log alone gets, unless the server tells clients.
+fn private_error(cause: BoxError, reason: Option<Reason>, context: ErrorContext<'_>) -> ClientError {
+    let ErrorContext { kind, name, detailed, log_limits } = context;
+    // the user's `Display` may panic
+    let chain = catch_unwind(AssertUnwindSafe(|| error_chain(&*cause)));
+    discard(cause);
+    let Ok(chain) = chain.map_err(|panic| {
+        if let Some(LogLine { suppressed }) = log_limits.line(kind, name) {
+            tracing::error!(
+                kind,
+                name,
+                suppressed,
+                error = &*cut_for_log(panic_message(&*panic)),
+                "panicked while an error was written"
+            );
+        }
+        discard(panic);
+    }) else {
+        return ClientError::Protocol(ProtocolError::internal("the reply could not be written"));
+    };
+    let label = reason.map(Reason::as_str);
+    if let Some(LogLine { suppressed }) = log_limits.line(kind, name) {
+        tracing::error!(
+            kind,
+            name,
+            reason = label,
+            suppressed,
+            error = %cut_for_log(&chain),
+            "call failed"
+        );
+    }
+    #[cfg(any(feature = "testing", test))]
+    private_causes::record(&chain);
+    let text = format!("{kind} '{name}' failed");
+    if !detailed && reason == Some(Reason::Private) && log_limits.advises(kind, name) {
+        tracing::warn!(
+            kind,
+            name,
+            "the client was told only `{text}`: errors are private unless the function writes them for the model\n\
+                         if the model should read why, return `ToolError::new(\"..\")`, or write `.public()?` or `.public_context(\"..\")?`\n\
+                         this warning is logged once for each item"
+        );
+    }
+    ClientError::Message(if detailed { format!("{text}: {chain}") } else { text }, Vec::new())
 }
 
 /// Replaces the code that 2026-07-28 has removed, so that functions need not know the revision of their client, and the

@@ -40,6 +40,7 @@ pub(crate) struct RunningTask {
     saved: watch::Sender<u64>,
 }
 
+// one struct, since all of it changes behind one lock: what is written must be of one moment
 struct TaskState {
     /// As the function has it.
     record: StoredTask,

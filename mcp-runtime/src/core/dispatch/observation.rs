@@ -215,11 +215,18 @@ impl Observation {
             "trace_id" = traceparent.and_then(|trace| trace.split('-').nth(1)),
             "parent_span_id" = traceparent.and_then(|trace| trace.split('-').nth(2)),
         );
-        let Some(request) = request.filter(|_| !span.is_disabled()) else { return span };
+        if let Some(request) = request.filter(|_| !span.is_disabled()) {
+            self.record_request(&span, request, traceparent);
+        }
+        span
+    }
+
+    /// Records what is made for a span alone.
+    fn record_request(&self, span: &Span, request: &Request<'_>, traceparent: Option<&str>) {
         if let Some(session) = request.context.session().and_then(|session| session.digest()) {
             span.record("mcp.session.id", &*session);
         }
-        if self.server.options().telemetry.arguments && tool.is_some() {
+        if self.server.options().telemetry.arguments && self.item.tool().is_some() {
             let arguments = request.params.arguments.map_or("{}", RawValue::get);
             span.record(
                 "gen_ai.tool.call.arguments",
@@ -229,9 +236,10 @@ impl Observation {
         #[cfg(feature = "otel")]
         if let Some(traceparent) = traceparent {
             let state = request.params.meta.other("tracestate").and_then(decode_string);
-            crate::observers::otel::set_remote_parent(&span, traceparent, state.as_deref());
+            crate::observers::otel::set_remote_parent(span, traceparent, state.as_deref());
         }
-        span
+        #[cfg(not(feature = "otel"))]
+        let _: Option<&str> = traceparent;
     }
 
     /// The request has got its reply.

@@ -77,6 +77,7 @@ use crate::settings::ReadSettings;
 #[derive(Clone)]
 pub struct Server(Arc<ServerInner>);
 
+// what a server is made of; each field has methods of the server beside it, and nothing is set together with another one
 struct ServerInner {
     parts: Parts,
     settings: Arc<Settings>,

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use http::Request;
+use http::{Request, Response};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
@@ -24,10 +24,12 @@ use tokio::{
 
 use super::service::Route;
 use super::{
+    endpoint::Endpoint,
     http_error::HttpError,
     open_files::max_connections,
     request_body::IncomingBody,
     request_connection::Peer,
+    response_body::ResponseBody,
     service::{HttpHandler, HttpService},
 };
 use crate::{
@@ -485,10 +487,15 @@ async fn accept(
     }
     close_listener(listener, &permits, &mut serve);
     drop(stop_receiver);
-    let deadline =
-        Instant::now() + endpoint.server.options().limits.shutdown_timeout.unwrap_or(SHUTDOWN_TIMEOUT);
+    let limit = endpoint.server.options().limits.shutdown_timeout.unwrap_or(SHUTDOWN_TIMEOUT);
+    let deadline = Instant::now() + limit;
     handler.stop();
     drop(stop_sender);
+    end_connections(endpoint, &permits, connections, deadline).await;
+}
+
+/// Waits until all connections have ended, and the work of the server beside them: until the deadline, then they are cut off.
+async fn end_connections(endpoint: &Endpoint, permits: &Semaphore, connections: usize, deadline: Instant) {
     let all = u32::try_from(connections).unwrap_or(u32::MAX);
     let mut all_closed = pin!(permits.acquire_many(all));
     tokio::select! {
@@ -538,6 +545,42 @@ async fn pause_after_accept_error(error: &io::Error, failures: &LogLimit) {
     }
 }
 
+/// Answers one request of a connection.
+fn answer(
+    handler: &Arc<HttpHandler>,
+    peer: &Arc<Peer>,
+    request: Request<Incoming>,
+) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>> + use<> {
+    let (version, handler) = (request.version(), handler.clone());
+    let response = match handler.routes.find(request.uri().path()) {
+        Some(route) => {
+            let (parts, body) = request.into_parts();
+            Ok(handler.clone().handle(parts, IncomingBody::Hyper(body), route, Some(peer.clone())))
+        }
+        None => Err(handler.routes.not_found(request.uri().path())),
+    };
+    async move {
+        let response = match response {
+            Ok(response) => response,
+            Err(mut not_found) => {
+                handler.close_if_stopping(&mut not_found, version);
+                return Ok(not_found);
+            }
+        };
+        let mut response = pin!(response);
+        Ok(poll_fn(|cx| match response.as_mut().poll(cx) {
+            // the connection polls this when it happens
+            Poll::Pending if handler.endpoint.cut_off.has_fired() => {
+                let mut response = HttpError::stopping().into();
+                handler.close_if_stopping(&mut response, version);
+                Poll::Ready(response)
+            }
+            polled => polled,
+        })
+        .await)
+    }
+}
+
 /// Serves one connection.
 async fn serve_connection(
     handler: Arc<HttpHandler>,
@@ -550,36 +593,7 @@ async fn serve_connection(
     let write_timeout = endpoint.server.options().limits.write_timeout;
     let header_timeout = endpoint.options.header_timeout;
     let requests = handler.clone();
-    let service = service_fn(move |request: Request<Incoming>| {
-        let (version, handler) = (request.version(), requests.clone());
-        let response = match requests.routes.find(request.uri().path()) {
-            Some(route) => {
-                let (parts, body) = request.into_parts();
-                Ok(requests.clone().handle(parts, IncomingBody::Hyper(body), route, Some(peer.clone())))
-            }
-            None => Err(requests.routes.not_found(request.uri().path())),
-        };
-        async move {
-            let response = match response {
-                Ok(response) => response,
-                Err(mut not_found) => {
-                    handler.close_if_stopping(&mut not_found, version);
-                    return Ok::<_, Infallible>(not_found);
-                }
-            };
-            let mut response = pin!(response);
-            Ok(poll_fn(|cx| match response.as_mut().poll(cx) {
-                // the connection polls this when it happens
-                Poll::Pending if handler.endpoint.cut_off.has_fired() => {
-                    let mut response = HttpError::stopping().into();
-                    handler.close_if_stopping(&mut response, version);
-                    Poll::Ready(response)
-                }
-                polled => polled,
-            })
-            .await)
-        }
-    });
+    let service = service_fn(move |request| answer(&requests, &peer, request));
     let socket = Socket::new(socket, write_timeout);
     let mut connection = pin!(
         http1::Builder::new()

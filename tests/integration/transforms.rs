@@ -261,3 +261,41 @@ async fn a_required_description_may_come_from_a_transform() {
     let reply = server.read("weather://facts/x").await;
     assert_eq!(refusal(&reply).0, -32602);
 }
+
+/// What a tenant knows of itself.
+#[mcp_resource(uri = "tenants://{tenant}/notes/{id}{?format,page}")]
+fn tenant_note(tenant: String, id: u32, format: Option<String>, page: Option<u32>) -> String {
+    format!("{tenant} {id} {format:?} {page:?}")
+}
+
+#[tokio::test]
+async fn a_value_that_is_fixed_holds_for_templates_and_no_uri_leads_to_another_one() {
+    let builder = || mcp_runtime::server!().resource::<tenant_note>();
+    let fixed = builder().transform(|item| item.fix("tenant", "own").fix("format", "md").default("page", 3));
+    let server = serve(fixed);
+    let templates = server.list_templates().await;
+    assert_eq!(templates[0]["uriTemplate"], "tenants://own/notes/{id}{?page}");
+    server.read("tenants://own/notes/7").await.expect_text("own 7 Some(\"md\") Some(3)");
+    server
+        .read("tenants://own/notes/7?page=4&format=pdf&tenant=x")
+        .await
+        .expect_text("own 7 Some(\"md\") Some(4)");
+    assert_eq!(refusal(&server.read("tenants://other/notes/7").await).0, -32602);
+    let hidden = serve(builder().transform(|item| item.hide("format").fix("id", 7)));
+    hidden.read("tenants://other/notes/7?format=pdf").await.expect_text("other 7 None None");
+    for (builder, part) in [
+        (
+            builder().transform(|item| item.hide("id")),
+            "`id` is in the path of its URI, so it cannot be hidden",
+        ),
+        (
+            builder().transform(|item| item.fix("id", "x")),
+            "a transform gives it another value than it takes: `id`",
+        ),
+        (builder().transform(|item| item.fix("tenent", "x")), "did you mean `tenant`?"),
+        (builder().transform(|item| item.describe_argument("id", "x")), "the argument `id`, which nothing"),
+    ] {
+        let error = builder.build().unwrap_err().to_string();
+        assert!(error.contains(part), "{part}: {error}");
+    }
+}

@@ -326,7 +326,7 @@ impl MadeItem for ResourceDef {
     }
 }
 
-/// Makes the changes of an item's transforms, which are about what lists say: its arguments are in its URI.
+/// Makes the changes of an item's transforms; its arguments are the variables of its URI.
 fn change(
     assembly: &mut Assembly<'_>,
     item: &RegisteredItem,
@@ -335,9 +335,9 @@ fn change(
     if item.transforms.is_empty() {
         return Ok(());
     }
-    let spec = &mut entry.item;
-    assembly.transforms.run(item, ItemKind::Resource, spec, &mut Hints::default(), Vec::new())?;
-    Ok(())
+    let (arguments, hints) = (entry.variables(), &mut Hints::default());
+    let changes = assembly.transforms.run(item, ItemKind::Resource, &mut entry.item, hints, arguments)?;
+    entry.change_arguments(&changes)
 }
 
 impl ServerBuilder {

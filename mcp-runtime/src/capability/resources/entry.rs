@@ -6,10 +6,15 @@ use serde_json::{Map, Value};
 
 use super::{
     DynList, DynSubscribe, ListedResource, ResourceCall, ResourceDef, ResourceDescriptor, ResourceSpec,
-    UriVariables, template::Template, template_syntax::parse_variables,
+    UriVariables,
+    template::{Template, without_variable},
+    template_syntax::parse_variables,
 };
 use crate::core::{
-    arguments::{ArgumentCompletion, CompletionSource, Inject, declaration_errors, is_always_object},
+    arguments::{
+        ArgumentChange, ArgumentCompletion, CompletionSource, GivenArguments, Inject, declaration_errors,
+        is_always_object, text_of_value as text_of,
+    },
     callback::Callback,
     connection::{ItemKind, ItemView, Principal},
     content::{Annotations, ContentWriter, is_media_type},
@@ -44,6 +49,8 @@ pub(crate) struct ResourceEntry {
     prefix: String,
     /// Completions of the variables that have one.
     completions: Vec<ArgumentCompletion>,
+    /// Variables that its function gets from the server.
+    given: GivenArguments,
 }
 
 impl ResourceEntry {
@@ -158,7 +165,50 @@ impl ResourceEntry {
             state,
             prefix: prefix.to_owned(),
             completions: Vec::new(),
+            given: GivenArguments::default(),
         })
+    }
+
+    /// The names of its variables.
+    pub(super) fn variables(&self) -> Vec<String> {
+        self.template.variables().map(str::to_owned).collect()
+    }
+
+    /// Changes what clients see of its variables, and what its function gets: a variable that is hidden is no longer in the
+    /// URI, and a fixed one in the path is the text of its value there, so that other URIs do not lead to it.
+    ///
+    /// # Errors
+    /// A value does not fit its variable, or one in the path is hidden.
+    pub(super) fn change_arguments(
+        &mut self,
+        changes: &[(String, ArgumentChange)],
+    ) -> Result<(), BuildError> {
+        let mut errors = Vec::new();
+        for (name, change) in changes {
+            let value = match change {
+                ArgumentChange::Describe(_) => continue,
+                ArgumentChange::Hide => None,
+                ArgumentChange::Default(value) | ArgumentChange::Fix(value) => Some(value),
+            };
+            let text = value.map(text_of).unwrap_or_default();
+            let arg = self.function.args().iter().find(|arg| arg.name() == name).filter(|_| value.is_some());
+            if let Some(error) = arg.and_then(|arg| arg.text_error(&text)) {
+                errors.push(format!("a transform gives it another value than it takes: `{name}`: {error}"));
+            }
+            if let ArgumentChange::Default(value) = change {
+                self.given.defaults.push((name.clone(), value.clone()));
+                continue;
+            }
+            if text.is_empty() && self.template.is_in_path(name) {
+                errors.push(format!("`{name}` is in the path of its URI, so it cannot be hidden\ngive it a value with `.fix(\"{name}\", ..)`"));
+            }
+            self.given.hidden.push((name.clone(), value.cloned()));
+            self.completions.retain(|completion| completion.argument != *name);
+            self.uri = without_variable(&self.uri, name, &text);
+        }
+        BuildError::check_all(errors.iter().map(|text| build_error(&self.item, text)).collect())?;
+        self.template = Template::parse(&self.uri).map_err(|error| build_error(&self.item, &error))?;
+        Ok(())
     }
 
     /// Whether a change of it concerns not everyone who may read it, for all that is known here: its function decides by
@@ -184,8 +234,10 @@ impl ResourceEntry {
 
     /// The variables of a URI that its template matches.
     pub(crate) fn bind(&self, uri: &str) -> Option<UriVariables> {
-        self.template
-            .bind(uri, |name| self.function.args().iter().any(|a| a.options().raw && a.name() == name))
+        let is_raw = |name: &str| self.function.args().iter().any(|a| a.options().raw && a.name() == name);
+        let mut variables = self.template.bind(uri, is_raw)?;
+        self.given.apply_to_texts(&mut variables);
+        Some(variables)
     }
 
     /// Appends `annotations`; those of an instance override the template's one by one.

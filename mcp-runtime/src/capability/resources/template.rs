@@ -3,12 +3,16 @@
 
 use std::borrow::Cow;
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use crate::core::{
     arguments::TextArgument,
     protocol::{normalize_escapes, normalize_uri},
 };
+
+/// All but the unreserved characters of URIs.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const PATH: &AsciiSet = &SEGMENT.remove(b'/');
 
 /// A literal or a variable of a template.
 #[derive(Clone, PartialEq, Eq)]
@@ -108,6 +112,15 @@ impl Template {
     /// Whether it has no variable.
     pub(crate) fn is_exact(&self) -> bool {
         self.query.is_empty() && self.parts.iter().all(|part| matches!(part, Part::Literal(_)))
+    }
+
+    /// The names of its variables.
+    pub(super) fn variables(&self) -> impl Iterator<Item = &str> {
+        let in_path = self.parts.iter().filter_map(|part| match part {
+            Part::Variable { name, .. } => Some(name.as_str()),
+            Part::Literal(_) => None,
+        });
+        in_path.chain(self.query.iter().map(|name| name.trim_end_matches('*')))
     }
 
     /// Whether a variable is in the path, where every URI that matches has a value for it.
@@ -235,6 +248,31 @@ impl Template {
         });
         safe.then_some(variables)
     }
+}
+
+/// A template without one of its variables: in the path is this text instead.
+pub(super) fn without_variable(template: &str, variable: &str, text: &str) -> String {
+    let (mut uri, mut rest) = (String::new(), template);
+    while let Some((literal, (inside, after))) =
+        rest.split_once('{').and_then(|(literal, after)| Some((literal, after.split_once('}')?)))
+    {
+        let names = inside.trim_start_matches(['?', '&', '+', '/']);
+        let operator = inside.strip_suffix(names).unwrap_or_default();
+        let is_other = |name: &&str| name.trim().trim_end_matches('*') != variable;
+        let others: Vec<_> = names.split(',').filter(is_other).collect();
+        uri.push_str(literal);
+        if !others.is_empty() {
+            uri.extend(["{", operator, &others.join(","), "}"]);
+        } else if !matches!(operator, "?" | "&") {
+            let encoded = if operator == "+" || names.ends_with('*') { PATH } else { SEGMENT };
+            uri.push_str(operator.trim_start_matches('+'));
+            uri.extend(utf8_percent_encode(text, encoded));
+        }
+        rest = after;
+    }
+    uri.push_str(rest);
+    // what has continued the query begins it now
+    if uri.contains('?') { uri } else { uri.replacen("{&", "{?", 1) }
 }
 
 fn push_literal(parts: &mut Vec<Part>, text: &str) {
@@ -418,6 +456,23 @@ mod tests {
         );
         let raw = Template::parse("x:///{+p}").expect("template");
         assert!(raw.bind("x:///../y", |_| true).is_some());
+    }
+
+    #[test]
+    fn a_variable_that_is_fixed_is_a_text_of_the_path_and_nothing_of_the_query() {
+        for (template, variable, text, expected) in [
+            ("x://{tenant}/{id}{?a}", "tenant", "a b/c", "x://a%20b%2Fc/{id}{?a}"),
+            ("x://h/{+path}", "path", "a/b c", "x://h/a/b%20c"),
+            ("x://h{/path*}{?a}", "path", "a/b", "x://h/a/b{?a}"),
+            ("x://h{/a}", "a", "b/c", "x://h/b%2Fc"),
+            ("x://{id}{?a,b,c}", "b", "1", "x://{id}{?a,c}"),
+            ("x://{id}{?a}", "a", "1", "x://{id}"),
+            ("x://{id}{?a}{&b}", "a", "1", "x://{id}{?b}"),
+            ("x://{id}?v=1{&a}", "a", "1", "x://{id}?v=1"),
+            ("x://{id}", "other", "1", "x://{id}"),
+        ] {
+            assert_eq!(without_variable(template, variable, text), expected);
+        }
     }
 
     #[test]

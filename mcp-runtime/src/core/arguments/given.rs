@@ -63,22 +63,23 @@ impl GivenArguments {
         serde_json::to_string(&members).map_err(|error| unreadable(&error))
     }
 
-    /// The arguments of a prompt as its function gets them.
-    pub(crate) fn apply_to_texts<'a>(&'a self, values: &mut Vec<(Cow<'a, str>, TextArgument<'a>)>) {
+    /// The arguments of a prompt, or the variables of a URI, as its function gets them.
+    pub(crate) fn apply_to_texts(&self, values: &mut Vec<(Cow<'_, str>, TextArgument<'_>)>) {
+        let given =
+            |name: &str, value: &Value| (name.to_owned().into(), TextArgument::One(text_of(value).into()));
         for (name, value) in &self.hidden {
             values.retain(|(sent, _)| sent != name);
-            values
-                .extend(value.as_ref().map(|value| (name.into(), TextArgument::One(text_of(value).into()))));
+            values.extend(value.as_ref().map(|value| given(name, value)));
         }
         for (name, value) in &self.defaults {
             if values.iter().all(|(sent, _)| sent != name) {
-                values.push((name.into(), TextArgument::One(text_of(value).into())));
+                values.push(given(name, value));
             }
         }
     }
 }
 
-/// A value as the text of a prompt's argument.
+/// A value as the text of a prompt's argument, or of a variable of a URI.
 pub(crate) fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -236,7 +236,8 @@ impl ItemChanges {
         self.argument(name, ArgumentChange::Default(value.into()))
     }
 
-    /// Hides an argument from clients, and gives the function this value whatever they send.
+    /// Hides an argument from clients, and gives the function this value whatever they send. A variable in the path of a
+    /// resource's URI becomes this value there: `notes://{tenant}/{id}` is `notes://own/{id}` then.
     ///
     /// Items of the transform without this argument are unchanged.
     pub fn fix(self, name: &str, value: impl Into<Value>) -> Self {
@@ -249,11 +250,16 @@ impl ItemChanges {
     }
 
     fn argument(mut self, name: &str, change: ArgumentChange) -> Self {
-        let exists = self.arguments.iter().any(|known| known == name);
+        let is_resource = self.kind == ItemKind::Resource;
+        // no variable of a URI has a `-`, and none has a description
+        let of_resource = name.replace('-', "_");
+        let own = if is_resource { &of_resource } else { name };
+        let exists = self.arguments.iter().any(|known| known == own)
+            && !(is_resource && matches!(change, ArgumentChange::Describe(_)));
         let known = self.arguments.clone();
         self.named.push(NamedPart { what: "argument", name: name.to_owned(), exists, known });
         if exists {
-            self.of_arguments.push((name.to_owned(), change));
+            self.of_arguments.push((own.to_owned(), change));
         }
         self
     }

@@ -1,7 +1,7 @@
 //! A description with the choices of a program: which operations become tools, which resources, and how they are called.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     fmt,
     future::Future,
     sync::Arc,
@@ -9,20 +9,21 @@ use std::{
 };
 
 use mcp_runtime::{
-    Context, Error, ToolError,
+    Context, Error, ProtocolError, ToolError,
     addition::{Addition, IntoAddition},
     permits::CallerPermits,
     resource::{ResourceCall, ResourceDef},
     tool::{Hints, ToolCall, ToolDef},
 };
-use serde_json::{Map, Value};
+use mcp_runtime_schema::Validator;
+use serde_json::{Map, Value, json};
 
 use crate::{
     api::{Api, HeadersFn, Server},
     document::{Document, Operation, shown},
     operation::{Plan, is_json, plan, tool_name},
     reader::Reader,
-    request::{MAX_TARGET, Parameter, Place},
+    request::{Call, MAX_TARGET, Parameter, Place},
     route::Route,
 };
 
@@ -186,14 +187,15 @@ impl OpenApi {
     ///
     /// ```
     /// # fn main() -> mcp_runtime::Result<()> {
+    /// use mcp_runtime::ToolError;
     /// use mcp_runtime_openapi::OpenApi;
     ///
     /// # let api = OpenApi::parse(r#"{"openapi": "3.1.0", "paths": {}}"#)?;
     /// struct ApiKey(String);
     ///
     /// let api = api.headers(|context| async move {
-    ///     let key = context.state::<ApiKey>().map(|key| key.0.clone()).unwrap_or_default();
-    ///     Ok(vec![("authorization", format!("Bearer {key}"))])
+    ///     let key = context.state::<ApiKey>().ok_or_else(|| ToolError::new("the API has no key"))?;
+    ///     Ok(vec![("authorization", format!("Bearer {}", key.0))])
     /// });
     /// # Ok(())
     /// # }
@@ -447,7 +449,9 @@ fn tool(plan: Plan, has_output_schema: bool, api: Arc<Api>) -> ToolDef {
     let output = output.filter(|_| has_output_schema);
     let has_schema = output.is_some();
     if let Some(output) = output {
-        builder = builder.trusted_output_schema(output);
+        builder = builder.trusted_output_schema(output).foreign_results(
+            "if the API does not keep to its description, write `.without_output_schemas()`",
+        );
     }
     let (call, uri) = (Arc::new(call), format!("response:{name}"));
     builder.hints(|hints| set_hints(call.method, hints)).handler(move |tool_call: ToolCall| {
@@ -459,6 +463,78 @@ fn tool(plan: Plan, has_output_schema: bool, api: Arc<Api>) -> ToolDef {
             api.send(request, &tool_call.context).await?.into_result(has_schema, &uri)
         }
     })
+}
+
+/// The variables of a resource, which are checked like the arguments of a tool.
+struct Variables {
+    /// Their names, and whether their values are lists.
+    names: Vec<(String, bool)>,
+    /// `None` if nothing of their schemas can be enforced.
+    validator: Option<Validator>,
+}
+
+impl Variables {
+    /// Names the arguments of a call as variables, which have fewer characters.
+    fn new(call: &mut Call, input: &Value) -> Self {
+        let plain = |name: &str| name.replace('-', "_").trim_start_matches('.').to_owned();
+        let arguments = call.parameters.iter().map(|parameter| parameter.argument.clone());
+        let mut taken: HashSet<String> = arguments.filter(|name| *name == plain(name)).collect();
+        let (mut names, mut properties) = (Vec::new(), Map::new());
+        for Parameter { argument, place, .. } in &mut call.parameters {
+            let schema = input.get("properties").and_then(|properties| properties.get(&*argument));
+            let schema = schema.cloned().unwrap_or_default();
+            let name = plain(argument);
+            if name != *argument {
+                let numbered = (2..).map(|number| format!("{name}_{number}"));
+                let mut candidates = std::iter::once(name.clone()).chain(numbered);
+                *argument = candidates.find(|name| taken.insert(name.clone())).unwrap_or_default();
+            }
+            if matches!(place, Place::Path | Place::Query) {
+                let target = schema.get("$ref").and_then(Value::as_str);
+                let target = target.and_then(|reference| input.pointer(reference.trim_start_matches('#')));
+                let kind = target.unwrap_or(&schema).get("type");
+                let is_list = kind.is_some_and(|kind| match kind {
+                    Value::Array(kinds) => kinds.iter().any(|kind| kind == "array"),
+                    kind => kind == "array",
+                });
+                names.push((argument.clone(), is_list));
+                properties.insert(argument.clone(), schema);
+            }
+        }
+        let mut schema = json!({ "type": "object", "properties": properties });
+        if let Some(defs) = input.get("$defs") {
+            schema["$defs"] = defs.clone();
+        }
+        Self { names, validator: Validator::compile_foreign(&schema).0 }
+    }
+
+    /// The arguments of a call.
+    ///
+    /// # Errors
+    /// A variable does not fit its schema.
+    fn arguments(&self, read: &ResourceCall) -> Result<Map<String, Value>, ToolError> {
+        let mut arguments = Map::new();
+        for (name, is_list) in &self.names {
+            let value = match is_list {
+                true => read.variable::<Option<Vec<String>>>(name)?.map(Value::from),
+                false => read.variable::<Option<String>>(name)?.map(Value::from),
+            };
+            arguments.extend(value.map(|value| (name.clone(), value)));
+        }
+        let mut arguments = Value::Object(arguments);
+        if let Some(validator) = &self.validator {
+            validator.repair(&mut arguments, false);
+            if let Some(error) = validator.validate(&arguments).first() {
+                return Err(
+                    ProtocolError::invalid_params(format!("invalid URI `{}`: {error}", read.uri)).into()
+                );
+            }
+        }
+        match arguments {
+            Value::Object(arguments) => Ok(arguments),
+            _ => Ok(Map::new()),
+        }
+    }
 }
 
 /// A resource, whose variables are the parameters of the path and of the query.
@@ -477,15 +553,9 @@ fn resource(operation: &Operation, plan: Plan, scheme: &str, api: Arc<Api>) -> R
     if call.parameters.iter().any(|parameter| parameter.place != Place::Path && is_required(parameter)) {
         return Err("it has a required parameter outside of its path, so it cannot be a resource".to_owned());
     }
-    for parameter in &mut call.parameters {
-        // variables of templates have fewer characters
-        parameter.argument = parameter.argument.replace('-', "_").trim_start_matches('.').to_owned();
-    }
-    let names = |place: Place| {
-        let parameters = call.parameters.iter().filter(move |parameter| parameter.place == place);
-        parameters.map(|parameter| parameter.argument.clone()).collect::<Vec<_>>()
-    };
-    let (variables, query) = ([names(Place::Path), names(Place::Query)].concat(), names(Place::Query));
+    let variables = Variables::new(&mut call, &input);
+    let query: Vec<_> = call.parameters.iter().filter(|parameter| parameter.place == Place::Query).collect();
+    let query: Vec<_> = query.iter().map(|parameter| parameter.argument.as_str()).collect();
     let path = call
         .path_with(MAX_TARGET, |parameter, path| path.push(format!("{{{}}}", parameter.argument).as_bytes()));
     let path = path.map_err(|error| error.to_string())?;
@@ -502,11 +572,7 @@ fn resource(operation: &Operation, plan: Plan, scheme: &str, api: Arc<Api>) -> R
     Ok(builder.handler(move |read: ResourceCall| {
         let (api, call, variables) = (api.clone(), call.clone(), variables.clone());
         async move {
-            let mut arguments = Map::new();
-            for name in variables.iter() {
-                let value: Option<String> = read.variable(name)?;
-                arguments.extend(value.map(|value| (name.clone(), value.into())));
-            }
+            let arguments = variables.arguments(&read)?;
             let request = call.request(&arguments, api.max_target(), read.context.max_message())?;
             api.send(request, &read.context).await?.into_contents()
         }

@@ -465,14 +465,21 @@ fn request_body(
             name: name.clone(),
             serialization,
             is_file: file.is_some(),
+            filename: file.as_ref().filter(|file| file["type"] == "string").map(|_| String::new()),
             // the first of several
             content_type: content_type
                 .and_then(|types| types.split(',').next())
                 .map(|media| media.trim().to_owned()),
         });
+        let is_one_file = file.as_ref().is_some_and(|file| file["type"] == "string");
+        let filename = format!("{name}_filename");
         let is_required = required && object.required.contains(&name);
         let schema = file.unwrap_or(schema);
         arguments.push(Argument { wanted: name, place: "body", schema, is_required });
+        if is_one_file {
+            let schema = json!({ "type": "string", "description": "The name of the file." });
+            arguments.push(Argument { wanted: filename, place: "body", schema, is_required: false });
+        }
     }
     let arguments_of_body = BodyArguments::Fields { fields, is_required: required, count: object.count };
     Ok((Some(Body { format, arguments: arguments_of_body }), arguments))

@@ -8,7 +8,7 @@ use std::{
     ops::RangeInclusive,
 };
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
+use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use mcp_runtime::ToolError;
 use percent_encoding::{
@@ -156,6 +156,8 @@ pub(crate) struct Field {
     pub(crate) serialization: Serialization,
     /// Whether it is the bytes of a file, or of several.
     pub(crate) is_file: bool,
+    /// The argument that names the file, if it is one.
+    pub(crate) filename: Option<String>,
     /// Of its part, in a body of several parts.
     pub(crate) content_type: Option<String>,
 }
@@ -181,7 +183,10 @@ impl Body {
         let arguments: Vec<&mut String> = match &mut self.arguments {
             BodyArguments::Whole(argument) => vec![argument],
             BodyArguments::Fields { fields, .. } => {
-                fields.iter_mut().map(|field| &mut field.argument).collect()
+                let names = fields.iter_mut().flat_map(|Field { argument, filename, .. }| {
+                    [Some(argument), filename.as_mut()].into_iter().flatten()
+                });
+                names.collect()
             }
         };
         for (argument, name) in arguments.into_iter().zip(names) {
@@ -190,7 +195,7 @@ impl Body {
     }
 }
 
-/// The path of an operation, with variables.
+/// The path of an operation, with variables, encoded.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UrlPath {
     segments: Vec<Vec<PathPart>>,
@@ -661,6 +666,13 @@ impl Body {
                 let given = |field: &'a Field| {
                     Some((field.name.as_str(), arguments.get(&field.argument)?, Some(field)))
                 };
+                let names_no_file = |field: &&Field| {
+                    let has = |name| arguments.contains_key(name);
+                    field.filename.as_ref().is_some_and(|name| has(name) && !has(&field.argument))
+                };
+                if let Some(Field { argument, .. }) = fields.iter().find(names_no_file) {
+                    return Err(ToolError::new(format!("`{argument}` is missing, the file that is named")));
+                }
                 let members: Vec<_> = fields.iter().filter_map(given).collect();
                 if members.is_empty() && !is_required {
                     return Ok(None);
@@ -701,14 +713,19 @@ impl Body {
                     let argument = field.map_or(*name, |field| &field.argument);
                     pairs.write(Serialization { is_json, ..serialization }, argument, name, value)?;
                 }
+                check_written(&members, pairs.out.is_empty())?;
                 "application/x-www-form-urlencoded".to_owned()
             }
             (BodyFormat::Multipart, _) => {
                 let mut parts = Parts::new(out);
                 sent.try_for_each(|(name, value, field)| match field {
-                    Some(field) => parts.write_field(field, value),
+                    Some(field) => {
+                        let filename = field.filename.as_ref().and_then(|name| arguments.get(name)?.as_str());
+                        parts.write_field(field, filename, value)
+                    }
                     None => parts.write_value(name, value, None),
                 })?;
+                check_written(&members, parts.out.is_empty())?;
                 parts.end()?
             }
             (BodyFormat::Text(media), value) => {
@@ -723,12 +740,38 @@ impl Body {
     }
 }
 
-/// Writes the bytes that an argument has in base64.
+/// Refuses a body of which nothing would be sent: an API would take the call for one that changes nothing.
+fn check_written(members: &[Member<'_>], is_empty: bool) -> Result<(), ToolError> {
+    match members.first() {
+        Some((name, ..)) if is_empty => {
+            let name = shown(name);
+            Err(ToolError::new(format!(
+                "the body would be empty: `{name}` has no value that can be sent in it"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes the bytes that an argument has in base64, also as models write it: without padding, in lines, in the alphabet of
+/// URLs, or as a `data:` URL.
 fn write_bytes(argument: &str, value: &Value, out: &mut Writer) -> Result<(), ToolError> {
     let invalid = || ToolError::new(format!("`{argument}` is not base64"));
     let text = value.as_str().ok_or_else(invalid)?.trim();
-    out.reserve(text.len() / 4 * 3)?;
-    out.push(&STANDARD.decode(text).map_err(|_| invalid())?)
+    let text = match text.strip_prefix("data:") {
+        Some(url) => url.split_once(";base64,").ok_or_else(invalid)?.1,
+        None => text,
+    };
+    let letters = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).map(|byte| match byte {
+        b'-' => b'+',
+        b'_' => b'/',
+        byte => byte,
+    });
+    let letters: Vec<u8> = letters.collect();
+    let end = letters.iter().rposition(|byte| *byte != b'=').map_or(0, |at| at + 1);
+    out.reserve(end / 4 * 3)?;
+    let bytes = STANDARD_NO_PAD.decode(letters.get(..end).unwrap_or_default());
+    out.push(&bytes.map_err(|_| invalid())?)
 }
 
 /// Writes a body of several parts.
@@ -745,10 +788,17 @@ impl<'a> Parts<'a> {
     }
 
     /// Writes what is before the content of a part.
-    fn begin(&mut self, name: &str, is_file: bool, content_type: Option<&str>) -> Result<(), ToolError> {
+    fn begin(
+        &mut self,
+        name: &str,
+        filename: Option<&str>,
+        content_type: Option<&str>,
+    ) -> Result<(), ToolError> {
         let Self { out, boundary } = self;
-        let name = name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
-        let file = if is_file { format!("; filename=\"{name}\"") } else { String::new() };
+        let quoted = |text: &str| text.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
+        let name = quoted(name);
+        let file =
+            filename.map(|filename| format!("; filename=\"{}\"", quoted(filename))).unwrap_or_default();
         out.push(
             format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"{file}\r\n").as_bytes(),
         )?;
@@ -766,19 +816,20 @@ impl<'a> Parts<'a> {
     ) -> Result<(), ToolError> {
         let is_structured = matches!(value, Value::Object(_) | Value::Array(_));
         let is_sent_as_json = is_structured || content_type.is_some_and(is_json);
-        self.begin(name, false, content_type.or(is_sent_as_json.then_some("application/json")))?;
+        self.begin(name, None, content_type.or(is_sent_as_json.then_some("application/json")))?;
         if is_sent_as_json { self.out.json(value, None) } else { self.out.value(value, None) }?;
         self.out.push(b"\r\n")
     }
 
     /// Writes a part, or one for each item of a list.
-    fn write_field(&mut self, field: &Field, value: &Value) -> Result<(), ToolError> {
+    fn write_field(&mut self, field: &Field, filename: Option<&str>, value: &Value) -> Result<(), ToolError> {
         // a wildcard is not the type of anything
         let content_type = field.content_type.as_deref().filter(|media| !media.contains('*'));
         match value {
-            Value::Array(items) => items.iter().try_for_each(|item| self.write_field(field, item)),
+            Value::Array(items) => items.iter().try_for_each(|item| self.write_field(field, filename, item)),
             value if field.is_file => {
-                self.begin(&field.name, true, content_type.or(Some("application/octet-stream")))?;
+                let content_type = content_type.or(Some("application/octet-stream"));
+                self.begin(&field.name, Some(filename.unwrap_or(&field.name)), content_type)?;
                 write_bytes(&field.argument, value, self.out)?;
                 self.out.push(b"\r\n")
             }

@@ -35,21 +35,32 @@ impl Response {
     ///
     /// # Errors
     /// The API refused the request, or has failed.
-    fn content(self) -> Result<(StatusCode, String, Content), ToolError> {
+    fn content(self, has_schema: bool) -> Result<(StatusCode, String, Content), ToolError> {
         let Self { status, content_type, body } = self;
         if !status.is_success() {
+            let body = decoded(&content_type, body);
+            let body = body.unwrap_or_else(|bytes| String::from_utf8_lossy(&bytes).into_owned());
             return Err(ToolError::new(failure(status, &body)));
         }
         let media = essence(&content_type);
         if body.is_empty() {
             return Ok((status, media, Content::None));
         }
-        let content = if is_json(&media) {
-            let json = String::from_utf8(body).ok().and_then(|text| RawValue::from_string(text).ok());
-            let json = json.ok_or_else(|| ToolError::new("the API answered with invalid JSON"))?;
-            Content::Json(compact(&json).map_err(ToolError::private)?)
-        } else if is_text(&media) {
-            String::from_utf8(body).map_or_else(|error| Content::Bytes(error.into_bytes()), Content::Text)
+        let is_json = is_json(&media);
+        let content = if is_json || is_text(&media) {
+            match decoded(&content_type, body) {
+                Ok(text) if !is_json => Content::Text(text),
+                Ok(text) => match RawValue::from_string(text.clone()) {
+                    Ok(json) => Content::Json(compact(&json).map_err(ToolError::private)?),
+                    Err(_) if has_schema => return Err(ToolError::new("the API answered with invalid JSON")),
+                    // the call was done, and nothing says that its result is JSON
+                    Err(_) => Content::Text(text),
+                },
+                Err(_) if is_json && has_schema => {
+                    return Err(ToolError::new("the API answered with invalid JSON"));
+                }
+                Err(bytes) => Content::Bytes(bytes),
+            }
         } else {
             Content::Bytes(body)
         };
@@ -62,13 +73,18 @@ impl Response {
     /// # Errors
     /// The API refused the request or has failed, or does not answer as it is described.
     pub(crate) fn into_result(self, has_schema: bool, uri: &str) -> Result<ToolResult, ToolError> {
-        let (status, media, content) = self.content()?;
-        if has_schema && !matches!(content, Content::Json(_)) {
-            let what =
-                if media.is_empty() { "without content".to_owned() } else { format!("with `{media}`") };
-            return Err(ToolError::new(format!("the API answered {what}, and its description says JSON")));
-        }
+        let (status, media, content) = self.content(has_schema)?;
         Ok(match content {
+            Content::None if has_schema => {
+                let text =
+                    format!("the API answered {status} without content: it was done, do not repeat it");
+                return Err(ToolError::new(text));
+            }
+            content if has_schema && !matches!(content, Content::Json(_)) => {
+                let media = bytes_type(media);
+                let text = format!("the API answered with `{media}`, and its description says JSON");
+                return Err(ToolError::new(text));
+            }
             Content::None => ToolResult::text(status.to_string()),
             Content::Json(json) => {
                 let result = ToolResult::text(json.get().to_owned());
@@ -94,7 +110,7 @@ impl Response {
         if matches!(self.status, StatusCode::NOT_FOUND | StatusCode::GONE) {
             return Err(ToolError::not_found());
         }
-        let (_, media, content) = self.content()?;
+        let (_, media, content) = self.content(false)?;
         Ok(match content {
             Content::None => ResourceContents::text(""),
             Content::Json(json) => ResourceContents::text(json.get()).mime(media),
@@ -102,6 +118,27 @@ impl Response {
             Content::Bytes(bytes) => ResourceContents::blob(bytes).mime(bytes_type(media)),
         })
     }
+}
+
+/// The text of a body in UTF-8, or in one of the charsets of one byte for the west of Europe, which browsers read alike.
+///
+/// # Errors
+/// It is none; the bytes as they came.
+fn decoded(content_type: &str, body: Vec<u8>) -> Result<String, Vec<u8>> {
+    const FROM_80: &str = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8d}Ž\u{8f}\u{90}‘’“”•–—˜™š›œ\u{9d}žŸ";
+    const NAMES: [&str; 5] = ["iso-8859-1", "iso8859-1", "latin1", "windows-1252", "us-ascii"];
+    let charset = content_type.split(';').skip(1).find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.trim()
+            .eq_ignore_ascii_case("charset")
+            .then(|| value.trim().trim_matches('"').to_ascii_lowercase())
+    });
+    if !charset.is_some_and(|charset| NAMES.contains(&charset.as_str())) {
+        return String::from_utf8(body).map_err(|error| error.into_bytes());
+    }
+    let high: Vec<char> = FROM_80.chars().collect();
+    let letter = |byte: u8| byte.checked_sub(0x80).and_then(|index| high.get(usize::from(index)).copied());
+    Ok(body.into_iter().map(|byte| letter(byte).unwrap_or(char::from(byte))).collect())
 }
 
 /// The media type of bytes that may have come without one.
@@ -125,9 +162,8 @@ fn is_text(media: &str) -> bool {
 }
 
 /// The message of a failure: the status and the beginning of the body, without characters that a terminal obeys.
-fn failure(status: StatusCode, body: &[u8]) -> String {
+fn failure(status: StatusCode, body: &str) -> String {
     let redirect = if status.is_redirection() { ", and redirects are not followed" } else { "" };
-    let body = String::from_utf8_lossy(body);
     let shown = body.trim().chars().filter(|c| *c == '\n' || !c.is_control());
     let excerpt: String = shown.take(MAX_EXCERPT).collect();
     let separator = if excerpt.is_empty() || status.is_redirection() { "" } else { ": " };

@@ -360,6 +360,16 @@ impl Failure {
         Self::private(ReasonedError { reason, text: text.into() })
     }
 
+    /// The same with a message for the model; the rest is for the log.
+    pub(crate) fn shown_as(self, message: String) -> Self {
+        match self {
+            Self::Private(cause) => {
+                Self::Public { message: message.into(), content: Vec::new(), cause: Some(cause) }
+            }
+            other => other,
+        }
+    }
+
     /// The failure of a caller that has reached a limit.
     pub(crate) fn limited(reached: LimitReached) -> Self {
         Self::Limited(ReachedLimit(reached))
@@ -368,7 +378,10 @@ impl Failure {
     /// Why the call failed, for operators; `None` if the function has said it.
     pub(crate) fn reason(&self) -> Option<Reason> {
         match self {
-            Self::Public { .. } | Self::Protocol(_) | Self::VisitsRequired(_) => None,
+            Self::Public { cause, .. } => {
+                cause.as_ref()?.downcast_ref::<ReasonedError>().map(|error| error.reason)
+            }
+            Self::Protocol(_) | Self::VisitsRequired(_) => None,
             Self::Private(cause) => {
                 Some(cause.downcast_ref::<ReasonedError>().map_or(Reason::Private, |error| error.reason))
             }

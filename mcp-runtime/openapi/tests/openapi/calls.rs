@@ -440,7 +440,41 @@ async fn the_bytes_of_rust_are_a_file_and_not_a_list_of_files() {
     let server = recorder.serve(&one("POST /", &body("multipart/form-data", &schema, &json!(null))));
     let properties = server.list_tools().await[0]["inputSchema"]["properties"].clone();
     let file = json!({ "type": "string", "contentEncoding": "base64", "description": "In base64." });
-    assert_eq!(properties, json!({ "file": file, "other": file }));
+    assert_eq!((&properties["file"], &properties["other"]), (&file, &file));
     server.call("call", json!({ "file": "aGk=", "other": "aGk=" })).await.expect_ok();
     assert!(recorder.last().body.contains("\r\n\r\nhi\r\n"), "{}", recorder.last().body);
+}
+
+#[tokio::test]
+async fn files_are_read_as_models_write_them_and_may_have_a_name() {
+    let recorder = Recorder::start().await;
+    let file = json!({ "type": "string", "format": "binary" });
+    let schema = json!({ "type": "object", "properties": { "file": file, "note": { "type": "string" } } });
+    let server = recorder.serve(&one("POST /", &body("multipart/form-data", &schema, &json!(null))));
+    for text in ["aGk_aGk-", "aGk/aGk+", "aGk_\n aGk-", "data:text/plain;base64,aGk/aGk+"] {
+        server.call("call", json!({ "file": text, "file_filename": "a\"b.txt" })).await.expect_ok();
+        let arrived = recorder.last();
+        assert!(arrived.body.contains("name=\"file\"; filename=\"a%22b.txt\"\r\n"), "{}", arrived.body);
+    }
+    for (text, content) in [("aGk", "hi"), ("aGk=", "hi"), ("aA==", "h")] {
+        server.call("call", json!({ "file": text })).await.expect_ok();
+        assert!(recorder.last().body.contains(&format!("\r\n\r\n{content}\r\n--")), "{text}");
+    }
+    let before = recorder.count();
+    server.call("call", json!({ "file": "aG=k" })).await.expect_failure("`file` is not base64");
+    server.call("call", json!({ "file_filename": "x" })).await.expect_failure("`file` is missing");
+    assert_eq!(recorder.count(), before);
+}
+
+#[tokio::test]
+async fn a_call_that_names_members_is_not_sent_without_a_body() {
+    let recorder = Recorder::start().await;
+    let schema = json!({ "type": "object", "properties": { "tags": { "type": "array" } } });
+    for media in ["application/x-www-form-urlencoded", "multipart/form-data"] {
+        let server = recorder.serve(&one("PATCH /", &body(media, &schema, &json!(null))));
+        let reply = server.call("call", json!({ "tags": [] })).await;
+        reply.expect_failure("the body would be empty: `tags` has no value that can be sent in it");
+        server.call("call", json!({})).await.expect_ok();
+    }
+    assert_eq!(recorder.count(), 2);
 }

@@ -167,3 +167,31 @@ async fn a_get_can_be_a_resource_or_a_template() {
     let server = serve(api().server(&missing.url).resource(Route::get("/status")));
     server.read("api:///status").await.expect_code(-32602);
 }
+
+#[tokio::test]
+async fn what_was_done_is_said_when_its_result_is_not_as_described() {
+    let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
+    let description = one("POST /", &returning("application/json", &schema));
+    let empty = Recorder::answering(|| response(204, "", Body::empty())).await;
+    let reply = empty.serve(&description).call("call", json!({})).await;
+    reply.expect_failure("the API answered 204 No Content without content: it was done, do not repeat it");
+    let other = Recorder::answering(|| response(200, "application/json", "{\"n\":\"secret\"}")).await;
+    let reply = other.serve(&description).call("call", json!({})).await;
+    reply.expect_failure("the call was done, but its result is not as described: `n`: expected");
+    assert!(!reply.text().contains("secret") && !reply.text().contains('\n'), "{}", reply.text());
+    // nothing says that it is JSON
+    let broken = Recorder::answering(|| response(200, "application/json", "{oops")).await;
+    let undescribed = broken.serve(&one("POST /", &json!({}))).call("call", json!({})).await;
+    assert!(!undescribed.is_error() && undescribed.value().to_string().contains("{oops"), "{undescribed:?}");
+}
+
+#[tokio::test]
+async fn texts_are_read_in_the_charset_that_they_name() {
+    let latin = || Body::from(b"caf\xe9 \x80".to_vec());
+    for (status, charset) in [(200, "ISO-8859-1"), (200, "\"latin1\""), (400, "windows-1252")] {
+        let media = format!("text/plain; charset={charset}");
+        let recorder = Recorder::answering(move || response(status, &media, latin())).await;
+        let reply = recorder.serve(&one("GET /", &json!({}))).call("call", json!({})).await;
+        assert!(reply.text().ends_with("caf\u{e9} \u{20ac}"), "{reply:?}");
+    }
+}

@@ -207,18 +207,31 @@ impl ItemCall for CallTool<'_> {
 }
 
 impl CallTool<'_> {
-    /// Checks a structured result against the output schema; a mismatch is a private error, in release builds as well.
+    /// Checks a structured result against the output schema; a mismatch is a private error, in release builds as well. Of a
+    /// result that another program makes, clients are told the places, without values.
     fn check_output(&self, result: ToolResult) -> Result<ToolResult, Failure> {
         let Some(output) = self.entry.output.as_ref().filter(|_| !result.is_error) else { return Ok(result) };
+        let mut places = String::new();
         let mismatch = match result.structured.as_deref() {
             None => "it has no structured content, but an output schema".to_owned(),
             Some(json) => match output.validator.validate_str(json) {
                 Ok(()) => return Ok(result),
-                Err(errors) => errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+                Err(errors) => {
+                    let places_of = errors.iter().take(3).map(|error| match error.path.as_str() {
+                        "" => format!(": expected {}", error.expected),
+                        path => format!(": `{path}`: expected {}", error.expected),
+                    });
+                    places = places_of.collect::<String>().replace('\n', " ");
+                    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+                }
             },
         };
         let text = format!("the result does not fit the output schema: {mismatch}");
-        Err(Failure::because(Reason::OutputSchema, text))
+        Err(match self.entry.spec.remedy {
+            None => Failure::because(Reason::OutputSchema, text),
+            Some(remedy) => Failure::because(Reason::OutputSchema, format!("{text}\n{remedy}"))
+                .shown_as(format!("the call was done, but its result is not as described{places}")),
+        })
     }
 }
 

@@ -138,6 +138,13 @@ impl ToolBuilder {
         self
     }
 
+    /// Tells clients where a result does not fit its schema, since another program makes it; the log says what to do.
+    #[doc(hidden)]
+    pub fn foreign_results(mut self, remedy: &'static str) -> Self {
+        self.0.remedy = Some(remedy);
+        self
+    }
+
     /// Sets the hints on its behaviour.
     pub fn hints(mut self, hints: impl FnOnce(&mut Hints)) -> Self {
         hints(&mut self.0.hints);

@@ -124,6 +124,8 @@ pub(crate) struct ToolSpec {
     pub(super) input_schema: Option<HandWrittenSchema>,
     /// `outputSchema` on the wire; an annotated tool's comes from its return type.
     pub(super) output_schema: Option<HandWrittenSchema>,
+    /// What to do about results that do not fit, if another program makes them.
+    pub(crate) remedy: Option<&'static str>,
     pub(crate) hints: Hints,
     pub(crate) max_concurrency: Option<usize>,
     pub(crate) strict: bool,
@@ -149,6 +151,7 @@ impl ToolSpec {
             noun: None,
             input_schema: None,
             output_schema: None,
+            remedy: None,
             hints: Hints {
                 read_only: def.read_only,
                 destructive: def.destructive,

@@ -148,7 +148,10 @@ pub mod permits {
 
 /// What [`ServerBuilder::add`] takes: items that were made at run time, and whatever a package makes items of.
 pub mod addition {
-    pub use crate::core::server::{Addition, IntoAddition};
+    pub use crate::core::{
+        connection::ItemKind,
+        server::{AddedItems, Addition, IntoAddition, ItemEdits, RefusedItem},
+    };
 }
 
 /// Changes of items as they are registered: [`ServerBuilder::transform`].

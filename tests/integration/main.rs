@@ -6,6 +6,7 @@ mod audit;
 mod authorization;
 mod batches;
 mod byte_streams;
+mod changing_items;
 mod client;
 mod client_requests;
 mod command_line;

@@ -72,7 +72,7 @@ pub use self::{
     requests::{
         client_handle::{Client, CompletionOf},
         listed_items::{EventInfo, PromptInfo, ResourceInfo, TemplateInfo, ToolInfo},
-        pending_request::{PendingCall, Refresh},
+        pending_request::{PendingCall, Refresh, Round},
         result_types::{CallResult, ReadResult, RenderedPrompt, Suggestions},
         task_handle::{RunningToolTask, TaskProgress},
         typed_item::TypedItem,

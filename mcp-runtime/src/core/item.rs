@@ -205,6 +205,8 @@ pub(crate) struct ItemSpec {
     pub(crate) layers: Arc<[ItemLayer]>,
     /// The names of the arguments whose values are left out of traces and the audit log.
     pub(crate) secrets: Vec<String>,
+    /// Further members of its entry in a list.
+    pub(crate) members: Map<String, Value>,
 }
 
 /// A layer around the calls of an item.
@@ -240,6 +242,17 @@ impl ItemSpec {
                 .filter(|arg| arg.options().secret)
                 .map(|arg| arg.name().to_owned())
                 .collect(),
+            members: Map::new(),
+        }
+    }
+
+    /// Appends the members of its entry that the builder has no method for; the kind of the item `has` others.
+    pub(crate) fn write_members(&self, entry: &mut Object<'_>, has: &[&str]) {
+        const COMMON: [&str; 5] = ["name", "title", "description", "icons", "_meta"];
+        for (key, value) in &self.members {
+            if !COMMON.contains(&key.as_str()) && !has.contains(&key.as_str()) {
+                entry.escaped_value(key, value);
+            }
         }
     }
 
@@ -452,6 +465,12 @@ macro_rules! impl_item_setters {
             /// prompts fail with an error that names the size.
             pub fn max_result(mut self, bytes: usize) -> Self {
                 self.item_mut().max_result = Some(bytes);
+                self
+            }
+
+            #[doc = concat!("Sets a member of the ", $noun, "'s entry in a list that has no method here, such as one of an extension. Members that have a method are ignored, as are hints among the `annotations` of a tool.")]
+            pub fn member(mut self, key: impl Into<String>, value: impl Into<serde_json::Value>) -> Self {
+                self.item_mut().members.insert(key.into(), value.into());
                 self
             }
 

@@ -159,6 +159,7 @@ impl PromptEntry {
         if let Some(meta) = self.item.meta.as_deref().filter(|_| revision >= Revision::V2025_06_18) {
             entry.raw("_meta", meta);
         }
+        self.item.write_members(&mut entry, &["arguments"]);
         entry.end();
     }
 }

@@ -2,8 +2,12 @@
 
 use std::borrow::Cow;
 
+#[cfg(feature = "client")]
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+#[cfg(feature = "client")]
+use crate::core::content::{WireMembers, WireRest, parse_message_exactly, wire_error};
 use crate::core::{
     content::{ContentWriter, Message, meta_setter},
     error::ToolError,
@@ -22,9 +26,32 @@ pub struct PromptResult {
     pub messages: Vec<Message>,
     /// `_meta` on the wire.
     pub meta: Option<Box<Map<String, Value>>>,
+    /// Members that another server has sent besides.
+    #[cfg(feature = "client")]
+    pub(crate) rest: WireRest,
 }
 
 impl PromptResult {
+    /// Reads the result of `prompts/get` as another server has sent it, as
+    /// [`ToolResult::from_wire`](crate::ToolResult::from_wire) reads that of a tool.
+    ///
+    /// # Errors
+    /// A member is not what the protocol requires.
+    #[cfg(feature = "client")]
+    pub fn from_wire(json: &RawValue) -> serde_json::Result<Self> {
+        let mut members = WireMembers::read(json)?;
+        let messages: Vec<Value> = members.take("messages")?.unwrap_or_default();
+        let parse = |message: Value| {
+            parse_message_exactly(message).ok_or_else(|| wire_error("a message has no role or content"))
+        };
+        Ok(Self {
+            description: members.take("description")?,
+            messages: messages.into_iter().map(parse).collect::<Result<_, _>>()?,
+            meta: members.take("_meta")?,
+            rest: members.into_rest(),
+        })
+    }
+
     /// A result with these messages.
     pub fn new(messages: impl IntoIterator<Item = Message>) -> Self {
         Self { messages: messages.into_iter().collect(), ..Self::default() }
@@ -50,6 +77,8 @@ pub(crate) fn write_prompt_result(
     let writer = ContentWriter(revision);
     object.opt_str("description", result.description.as_deref().or(description));
     write_array(object.key("messages"), &result.messages, |out, message| writer.write_message(out, message));
+    #[cfg(feature = "client")]
+    result.rest.write(object);
 }
 
 impl ListOutput for PromptResult {

@@ -60,11 +60,22 @@ pub(crate) struct Resources {
 }
 
 impl Resources {
-    fn add(assembly: &mut Assembly<'_>, item: &RegisteredItem, mut entry: ResourceEntry) {
+    fn add(
+        assembly: &mut Assembly<'_>,
+        item: &RegisteredItem,
+        mut entry: ResourceEntry,
+    ) -> Result<(), BuildError> {
         assembly.parts.apply_to(item, &mut entry.item);
         // names of variables tell no URI from another
         let (key, at) = (comparable_uri(&entry.template.without_names()), entry.item.location);
-        assembly.claim_name("resource", &key, &entry.uri, at);
+        assembly.claim_name("resource", &key, &entry.uri, at)?;
+        // of others, it is an error of the server
+        if assembly.place.is_some()
+            && let Some(owner) =
+                assembly.catalog::<Self>().sources.iter().find_map(|source| source.owner_of(&entry.uri))
+        {
+            return Err(entry.item.build_error(format!("`{}` is a URI of {owner}", entry.uri)));
+        }
         // of one that an attribute names; the function of the item names it by itself
         if item.takes::<ServerHandle>() {
             open_for_handle(assembly);
@@ -73,6 +84,7 @@ impl Resources {
             let _opened = assembly.catalog::<Completions>();
         }
         assembly.catalog::<Self>().entries.push(Arc::new(entry));
+        Ok(())
     }
 
     fn is_offered(&self, revision: Revision) -> bool {
@@ -302,8 +314,7 @@ impl Annotation for ResourceDescriptor {
         // middleware puts what it knows of the caller into requests
         entry.sees_caller |= self.item.injects.iter().any(|inject| item.requested.contains(&inject.target()));
         change(assembly, item, &mut entry)?;
-        Resources::add(assembly, item, entry);
-        Ok(())
+        Resources::add(assembly, item, entry)
     }
 }
 
@@ -321,8 +332,7 @@ impl MadeItem for ResourceDef {
     fn add_to(&self, assembly: &mut Assembly<'_>, item: &RegisteredItem) -> Result<(), BuildError> {
         let mut entry = ResourceEntry::runtime(&item.prefix, self, item.state.clone())?;
         change(assembly, item, &mut entry)?;
-        Resources::add(assembly, item, entry);
-        Ok(())
+        Resources::add(assembly, item, entry)
     }
 }
 
@@ -337,7 +347,8 @@ fn change(
     }
     let (arguments, hints) = (entry.variables(), &mut Hints::default());
     let changes = assembly.transforms.run(item, ItemKind::Resource, &mut entry.item, hints, arguments)?;
-    entry.change_arguments(&changes)
+    entry.change_arguments(&changes)?;
+    assembly.check_changed_scopes(&entry.item)
 }
 
 impl ServerBuilder {

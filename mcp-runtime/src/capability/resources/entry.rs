@@ -295,6 +295,7 @@ impl ResourceEntry {
         }
         self.write_annotations(&mut entry, revision, &Annotations::default());
         self.write_meta(&mut entry, revision, &Map::new());
+        self.item.write_members(&mut entry, &["uri", "uriTemplate", "mimeType", "size", "annotations"]);
         entry.end();
     }
 

@@ -3,8 +3,12 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
+#[cfg(feature = "client")]
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+#[cfg(feature = "client")]
+use crate::core::content::{WireMembers, WireRest, wire_error};
 use crate::core::{
     content::{Bytes, ContentWriter, Json, ResourceContents, ResourceDefaults, meta_setter},
     error::ToolError,
@@ -23,12 +27,37 @@ pub struct ResourceResult {
     pub contents: Vec<ResourceContents>,
     /// `_meta` on the wire.
     pub meta: Option<Box<Map<String, Value>>>,
+    /// Members that another server has sent besides.
+    #[cfg(feature = "client")]
+    pub(crate) rest: WireRest,
 }
 
 impl ResourceResult {
     /// A result with these items.
     pub fn new(contents: impl IntoIterator<Item = ResourceContents>) -> Self {
-        Self { contents: contents.into_iter().collect(), meta: None }
+        Self::of_parts(contents.into_iter().collect())
+    }
+
+    /// Reads the result of `resources/read` as another server has sent it, as
+    /// [`ToolResult::from_wire`](crate::ToolResult::from_wire) reads that of a tool. How long it may be cached is not taken
+    /// over: [`cache`](crate::resource::ResourceBuilder::cache) says that.
+    ///
+    /// # Errors
+    /// A member is not what the protocol requires.
+    #[cfg(feature = "client")]
+    pub fn from_wire(json: &RawValue) -> serde_json::Result<Self> {
+        let mut members = WireMembers::read(json)?;
+        let contents: Vec<Value> = members.take("contents")?.unwrap_or_default();
+        let parse = |item: Value| {
+            ResourceContents::from_json_exactly(&item)
+                .ok_or_else(|| wire_error("an item of `contents` has neither text nor a blob"))
+        };
+        members.drop_all(&["ttlMs", "cacheScope"]);
+        Ok(Self {
+            contents: contents.into_iter().map(parse).collect::<Result<_, _>>()?,
+            meta: members.take("_meta")?,
+            rest: members.into_rest(),
+        })
     }
 
     meta_setter!("result");
@@ -45,13 +74,20 @@ pub(crate) fn write_resource_result(
     write_array(object.key("contents"), &result.contents, |out, item| {
         writer.write_resource(out, item, defaults);
     });
+    #[cfg(feature = "client")]
+    result.rest.write(object);
 }
 
 impl ListOutput for ResourceResult {
     type Part = ResourceContents;
 
     fn of_parts(contents: Vec<ResourceContents>) -> Self {
-        Self { contents, meta: None }
+        Self {
+            contents,
+            meta: None,
+            #[cfg(feature = "client")]
+            rest: WireRest::default(),
+        }
     }
 }
 

@@ -94,6 +94,8 @@ pub(in crate::client) struct CallOptions {
     /// Whether the program does not wait for it, so that the user is not asked a second time to log in.
     pub(in crate::client) in_background: bool,
     pub(in crate::client) meta: Map<String, Value>,
+    /// The description of the client, if it differs for this call.
+    pub(in crate::client) client_meta: Option<Arc<[u8]>>,
 }
 
 impl CallOptions {
@@ -621,11 +623,11 @@ impl SharedClient {
     ) -> Result<String, LinkError> {
         let id = options.stream.unwrap_or_else(|| self.next_id());
         let token = options.progress.as_ref().map(|progress| progress.token);
-        let meta = self.request_meta(revision, token, &options.meta);
+        let meta = self.request_meta(revision, token, options);
         record_id(id);
         let mut request = OutgoingRequest::new(id, method, params, &meta, revision);
         if link.is_http() && revision.is_modern() && method == "tools/call" {
-            request.param_headers = self.tools.param_headers(&params.members)?;
+            request.param_headers = self.tools.param_headers(params)?;
         }
         request.operation = options.operation.as_ref();
         request.in_background = options.in_background;
@@ -688,22 +690,25 @@ impl SharedClient {
         &'a self,
         revision: Revision,
         progress_token: Option<u64>,
-        own: &'a Map<String, Value>,
+        options: &'a CallOptions,
     ) -> RequestMeta<'a> {
         // the same in every revision that has it
         let client = || {
-            self.client_meta.get_or_init(|| {
-                let mut members = Vec::new();
-                let mut object = Object::new(&mut members);
-                object
-                    .value(META_CLIENT_CAPABILITIES, &self.inbox.handlers.capabilities(revision))
-                    .value(META_CLIENT_INFO, &self.client_info());
-                members.split_off(1)
+            options.client_meta.as_deref().unwrap_or_else(|| {
+                self.client_meta.get_or_init(|| self.client_meta(&self.inbox.handlers.capabilities(revision)))
             })
         };
         let is_modern = revision.is_modern();
         let log_level = if is_modern { *self.log_level.lock() } else { None };
-        RequestMeta { own, progress_token, client: is_modern.then(|| &client()[..]), log_level }
+        RequestMeta { own: &options.meta, progress_token, client: is_modern.then(client), log_level }
+    }
+
+    /// The description of a client with these capabilities, as members of JSON.
+    pub(in crate::client) fn client_meta(&self, capabilities: &Value) -> Vec<u8> {
+        let mut members = Vec::new();
+        let mut object = Object::new(&mut members);
+        object.value(META_CLIENT_CAPABILITIES, capabilities).value(META_CLIENT_INFO, &self.client_info());
+        members.split_off(1)
     }
 
     pub(in crate::client) fn client_info(&self) -> Value {

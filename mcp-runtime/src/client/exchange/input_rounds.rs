@@ -50,7 +50,7 @@ pub(crate) enum RoundOutcome {
 pub(crate) struct InputRequired {
     pub(crate) requests: Map<String, Value>,
     /// `requestState`, as it was sent.
-    state: Option<String>,
+    pub(crate) state: Option<String>,
 }
 
 impl RoundOutcome {

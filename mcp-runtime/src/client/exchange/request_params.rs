@@ -21,6 +21,10 @@ impl RequestParams {
         self.raw.push((key, json));
     }
 
+    pub(crate) fn raw(&self, key: &str) -> Option<&str> {
+        self.raw.iter().find(|(known, _)| *known == key).map(|(_, json)| json.as_str())
+    }
+
     pub(crate) fn remove_raw(&mut self, key: &str) {
         self.raw.retain(|(known, _)| *known != key);
     }

@@ -9,7 +9,7 @@ use super::{
     listed_items::{PromptInfo, ResourceInfo, TemplateInfo, ToolInfo},
     lists::require,
     pending_request::PendingCall,
-    result_types::{self, CallResult, ReadResult, RenderedPrompt, Suggestions},
+    result_types::{CallResult, ReadResult, RenderedPrompt, Suggestions},
     rounds::CompleteReply,
     task_handle::{RunningToolTask, created_task},
     typed_item::TypedItem,
@@ -22,7 +22,7 @@ use crate::{
             shared_client::{CallOptions, Connection, SharedClient, params},
             target::IntoTarget,
         },
-        exchange::{ListedKind, prompt_arguments},
+        exchange::{ListedKind, RequestParams, prompt_arguments},
         large_text::parse_text,
         link::ServerLink,
         operation::{Operation, OperationKind},
@@ -102,6 +102,12 @@ impl Client {
     #[doc(alias("shutdown", "disconnect", "cancel"))]
     pub async fn close(&self) {
         self.shared().close().await;
+    }
+
+    /// Whether the connection has ended, and no request opens it again.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        !self.shared().can_continue()
     }
 
     /// The revision that is used.
@@ -209,7 +215,8 @@ impl Client {
 
     fn call_with(&self, tool: String, arguments: Result<Value, Error>) -> PendingCall<CallResult> {
         self.request(move |shared, options| async move {
-            let (json, task) = call_tool(&shared, &tool, arguments?, None, &options).await?;
+            let (json, task) =
+                call_tool(&shared, &tool, tool_params(&tool, arguments?)?, None, &options).await?;
             if let Some(task) = task {
                 return Box::pin(task.result()).await;
             }
@@ -262,7 +269,7 @@ impl Client {
                 return Err(Error::unsupported(format!("`{tool}` as a task")));
             }
             let task = is_legacy.then(|| json!({}));
-            let (_, task) = call_tool(&shared, &tool, arguments, task, &options).await?;
+            let (_, task) = call_tool(&shared, &tool, tool_params(&tool, arguments)?, task, &options).await?;
             let task = task.ok_or_else(|| Error::unsupported(format!("`{tool}` as a task")))?;
             Ok(task.outlives_call())
         })
@@ -340,11 +347,7 @@ impl Client {
     /// Sends any request, of the protocol or of an extension, and returns its result; input that the server requires is
     /// given.
     pub fn send(&self, method: impl Into<String>, members: Value) -> PendingCall<Value> {
-        let method = method.into();
-        self.request(move |shared, options| async move {
-            let reply = shared.request(&method, params(members), &options).await?;
-            parse_text(reply.json, move |json| result_types::parse(json, &method)).await
-        })
+        PendingCall::any(self.shared(), method.into(), params(members))
     }
 
     /// Calls `f` whenever the resource changes, until the subscription is dropped. The function must not block.
@@ -435,17 +438,8 @@ fn to_arguments(arguments: impl Serialize) -> Result<Value, Error> {
         .map_err(|error| Error::invalid(format!("the arguments are not JSON: {error}")))
 }
 
-/// Calls a tool, once more with new headers if the server finds that some are missing: the JSON of the result, and the task
-/// if that is one.
-async fn call_tool(
-    shared: &Arc<SharedClient>,
-    tool: &str,
-    arguments: Value,
-    task: Option<Value>,
-    options: &CallOptions,
-) -> Result<(String, Option<RunningToolTask>), Error> {
-    let connection = shared.connection()?;
-    require(&connection, "tools")?;
+/// The params of a call with these arguments, an object or null.
+fn tool_params(tool: &str, arguments: Value) -> Result<RequestParams, Error> {
     let mut members = Map::new();
     members.insert("name".to_owned(), tool.into());
     match arguments {
@@ -453,6 +447,47 @@ async fn call_tool(
         Value::Object(_) => drop(members.insert("arguments".to_owned(), arguments)),
         other => return Err(Error::invalid(format!("the arguments of `{tool}` are not an object: {other}"))),
     }
+    Ok(members.into())
+}
+
+/// Calls a tool with these params: the JSON of its result, also if the server goes on with the call as a task.
+pub(super) async fn call_tool_raw(
+    shared: &Arc<SharedClient>,
+    params: RequestParams,
+    options: &CallOptions,
+) -> Result<String, Error> {
+    let tool = params.members.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    match call_tool(shared, &tool, params, None, options).await? {
+        (_, Some(task)) => Box::pin(task.result_json()).await,
+        (json, None) => Ok(json),
+    }
+}
+
+/// The result of the task in the JSON of the result of `tools/call`.
+pub(super) async fn result_of_task(
+    shared: &Arc<SharedClient>,
+    params: &RequestParams,
+    json: String,
+    options: &CallOptions,
+) -> Result<String, Error> {
+    let tool = params.members.get("name").and_then(Value::as_str).unwrap_or_default();
+    match created_task(shared, tool, &json, true, options)? {
+        Some(task) => Box::pin(task.result_json()).await,
+        None => Ok(json),
+    }
+}
+
+/// Calls a tool, once more with new headers if the server finds that some are missing: the JSON of the result, and the task
+/// if that is one.
+async fn call_tool(
+    shared: &Arc<SharedClient>,
+    tool: &str,
+    mut params: RequestParams,
+    task: Option<Value>,
+    options: &CallOptions,
+) -> Result<(String, Option<RunningToolTask>), Error> {
+    let connection = shared.connection()?;
+    require(&connection, "tools")?;
     // a tool of 2025-11-25 may be one that must be called as a task
     let required =
         declares_tasks(&connection) && shared.tools.task_support(tool).as_deref() == Some("required");
@@ -463,11 +498,11 @@ async fn call_tool(
     let options = with_progress.as_deref().unwrap_or(options);
     let asks_for_task = task.is_some();
     if let Some(task) = task {
-        members.insert("task".to_owned(), task);
+        params.members.insert("task".to_owned(), task);
     }
     // headers are a matter of HTTP
-    let again = connection.link.is_http().then(|| params(Value::Object(members.clone())));
-    let mut result = shared.request("tools/call", members.into(), options).await;
+    let again = connection.link.is_http().then(|| params.clone());
+    let mut result = shared.request("tools/call", params, options).await;
     if let Some(again) = again
         && result.as_ref().err().and_then(Error::code) == Some(HEADER_MISMATCH)
     {

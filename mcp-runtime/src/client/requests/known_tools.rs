@@ -6,11 +6,11 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::listed_items::ToolInfo;
 use crate::{
-    client::{Error, large_text::run_elsewhere},
+    client::{Error, exchange::RequestParams, large_text::run_elsewhere},
     core::{connection::HeaderParam, sync::RwLock, tool::header_params, visible_text::in_one_line},
     schema::Validator,
 };
@@ -131,13 +131,17 @@ impl KnownTools {
     /// An integer is too large for a header.
     pub(in crate::client) fn param_headers(
         &self,
-        params: &Map<String, Value>,
+        params: &RequestParams,
     ) -> Result<Vec<(String, String)>, Error> {
-        let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
-        let Some(tool) = self.get(name) else { return Ok(Vec::new()) };
+        let name = params.members.get("name").and_then(Value::as_str).unwrap_or_default();
+        let Some(tool) = self.get(name).filter(|tool| !tool.headers.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let raw = params.raw("arguments").map(serde_json::from_str::<Value>).transpose();
+        let raw = raw.map_err(|error| Error::invalid(format!("the arguments of `{name}`: {error}")))?;
         let mut headers = Vec::new();
         for param in &tool.headers {
-            let argument = params.get("arguments");
+            let argument = raw.as_ref().or_else(|| params.members.get("arguments"));
             let value = param.path.iter().try_fold(argument, |at, key| Some(at?.get(key))).flatten();
             if let Some(text) = value.map(|value| header_text(value, param)).transpose()?.flatten() {
                 headers.push((param.header.clone(), text));
@@ -186,7 +190,7 @@ mod tests {
 
     fn headers(tools: &KnownTools, arguments: &Value) -> Result<Vec<(String, String)>, Error> {
         let Value::Object(params) = json!({ "name": "t", "arguments": arguments }) else { unreachable!() };
-        tools.param_headers(&params)
+        tools.param_headers(&params.into())
     }
 
     #[test]

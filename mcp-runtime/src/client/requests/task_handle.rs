@@ -164,12 +164,18 @@ impl RunningToolTask {
         if self.options.operation.is_none() {
             let operation = Operation::new(OperationKind::Call, self.options.timeout, &self.shared.options);
             self.options.operation = Some(operation.clone());
-            return operation.run(self.driven()).await;
+            return operation.run(self.parsed()).await;
         }
-        self.driven().await
+        self.parsed().await
     }
 
-    async fn driven(mut self) -> Result<CallResult, Error> {
+    async fn parsed(self) -> Result<CallResult, Error> {
+        let output_schema = self.shared.tools.output_schema(&self.tool).await;
+        CallResult::parse(&self.result_json().await?, output_schema)
+    }
+
+    /// Drives the task, as a part of the call that began it, to the JSON of its result.
+    pub(super) async fn result_json(mut self) -> Result<String, Error> {
         let result = self.drive().await;
         // a task that has ended cannot be cancelled; one that cannot be asked for may still run
         self.cancels = result.is_err() && !matches!(result, Err(Error::Protocol { .. } | Error::Cancelled));
@@ -198,10 +204,9 @@ impl RunningToolTask {
         Ok(self.shared.request(method, RequestParams::from(members), &options).await?.json)
     }
 
-    async fn drive(&self) -> Result<CallResult, Error> {
+    async fn drive(&self) -> Result<String, Error> {
         let changed = Arc::new(Notify::new());
         let _registered = self.shared.inbox.expect_task(&self.id, changed.clone());
-        let output_schema = self.shared.tools.output_schema(&self.tool).await;
         let mut poll = self.poll;
         // servers list a question until its answer has reached the task
         let mut answered = HashSet::new();
@@ -217,13 +222,12 @@ impl RunningToolTask {
             match task.status.as_deref() {
                 // of 2025-11-25, whose requests for input come with the result
                 Some("completed" | "failed" | "input_required") if self.is_legacy => {
-                    let json = self.send("tasks/result", Map::new()).await?;
-                    return CallResult::parse(&json, output_schema);
+                    return self.send("tasks/result", Map::new()).await;
                 }
                 Some("completed") => {
                     let result =
                         task.result.ok_or_else(|| Error::invalid("a completed task has no result"))?;
-                    return CallResult::parse(result.get(), output_schema);
+                    return Ok(result.get().to_owned());
                 }
                 Some("failed") => {
                     return Err(match task.error {

@@ -51,6 +51,8 @@ pub(crate) struct ToolInput {
     pub(crate) schema: Value,
     /// The schema that clients see, if it differs.
     published: Option<Value>,
+    /// Whether nothing of the schema is enforced, and the function gets the arguments as they were written.
+    pub(crate) is_unchecked: bool,
     /// Whether some arguments are out of the reach of clients, so that reports are about the schema that they see.
     pub(super) has_hidden: bool,
     /// Checks all arguments, by the schema of what is accepted; `None` if that cannot be compiled, which then no keyword of it
@@ -87,8 +89,14 @@ impl ToolInput {
         Self::new(name, schema, Some(validator))
     }
 
+    /// The input of a tool whose schema is published, and not enforced.
+    pub(crate) fn unchecked(name: String, schema: Value) -> Self {
+        Self { is_unchecked: true, ..Self::new(name, schema, None) }
+    }
+
     fn new(name: String, schema: Value, validator: Option<Validator>) -> Self {
         Self {
+            is_unchecked: false,
             name,
             noun: "tool",
             schema,

@@ -1,6 +1,7 @@
 //! Requests from the server to its client, as methods of [`Context`](crate::Context): elicitation, sampling and roots,
 //! over a legacy connection or in `input_required` results; and what makes a retried call safe to run again.
 
+mod asked;
 mod elicitation;
 mod engine;
 mod once;

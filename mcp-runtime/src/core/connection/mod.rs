@@ -171,6 +171,8 @@ pub(crate) struct RequestContext {
     pub(crate) address: Option<IpAddr>,
     /// Whether the request has been taken from the rate of its caller: by its transport, or when it was admitted.
     pub(crate) rate_taken: bool,
+    /// Whether it has waited for the first items of additions.
+    pub(crate) has_waited: bool,
     /// From `initialize`; requests of 2026-07-28 contain it themselves.
     pub(crate) client: ClientData,
 }

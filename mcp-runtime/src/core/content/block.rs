@@ -180,6 +180,8 @@ impl Content {
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(block) => Some(&block.text),
+            // one with members that a text block does not have
+            Self::Unknown(block) if block.get("type")? == "text" => block.get("text")?.as_str(),
             _ => None,
         }
     }
@@ -506,7 +508,14 @@ impl ContentWriter {
             ResourceBody::Text(_) => "text/plain",
             ResourceBody::Blob(_) => "application/octet-stream",
         };
-        item.str("mimeType", contents.mime.as_deref().or(defaults.mime).unwrap_or(fallback));
+        #[cfg(feature = "client")]
+        let fallback = Some(fallback).filter(|_| !contents.rest.is_of_wire());
+        #[cfg(not(feature = "client"))]
+        let fallback = Some(fallback);
+        item.opt_str(
+            "mimeType",
+            contents.mime.as_deref().or_else(|| fallback.map(|fallback| defaults.mime.unwrap_or(fallback))),
+        );
         match &contents.body {
             ResourceBody::Text(text) => {
                 item.str("text", text);
@@ -527,6 +536,8 @@ impl ContentWriter {
             }
             _ => self.write_meta(&mut item, meta),
         }
+        #[cfg(feature = "client")]
+        contents.rest.write(&mut item);
         item.end();
     }
 

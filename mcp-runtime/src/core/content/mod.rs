@@ -7,6 +7,8 @@ pub(crate) mod json;
 mod parse;
 mod prompt_message;
 mod resource_contents;
+#[cfg(feature = "client")]
+mod wire;
 
 pub use crate::core::item_output::IntoOutput;
 pub use block::{Annotations, Audio, Content, Embedded, Image, ResourceLink, Role, Text};
@@ -18,3 +20,5 @@ pub(crate) use parse::{parse_content, parse_message};
 pub use prompt_message::Message;
 pub use resource_contents::{Bytes, ResourceContents};
 pub(crate) use resource_contents::{ResourceDefaults, is_media_type};
+#[cfg(feature = "client")]
+pub(crate) use wire::{WireMembers, WireRest, parse_exact, parse_message_exactly, wire_error};

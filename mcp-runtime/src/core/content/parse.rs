@@ -17,7 +17,7 @@ pub(crate) fn parse_content(mut block: Value) -> Content {
 }
 
 /// Takes the text out of a text block that has nothing else: most have not, and the text may be large.
-fn plain_text(block: &mut Value) -> Option<String> {
+pub(super) fn plain_text(block: &mut Value) -> Option<String> {
     let members = block.as_object_mut().filter(|members| members.len() == 2)?;
     if members.get("type")? != "text" {
         return None;
@@ -29,7 +29,7 @@ fn plain_text(block: &mut Value) -> Option<String> {
 }
 
 /// `None` for a block of another kind, or one that lacks a member.
-fn parse_known(block: &Value) -> Option<Content> {
+pub(super) fn parse_known(block: &Value) -> Option<Content> {
     let text = |key: &str| block.get(key)?.as_str().map(str::to_owned);
     let annotations = block.get("annotations").and_then(parse_annotations).map(Box::new);
     let meta = parse_meta(block);
@@ -58,7 +58,7 @@ fn parse_known(block: &Value) -> Option<Content> {
         "resource" => Content::Embedded(Embedded {
             annotations,
             meta,
-            ..Embedded::new(ResourceContents::from_json(block.get("resource")?)?)
+            ..Embedded::new(ResourceContents::from_json_exactly(block.get("resource")?)?)
         }),
         _ => return None,
     })

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
+#[cfg(feature = "client")]
+use super::WireRest;
 use super::{block::BinaryData, meta_setter};
 
 /// Bytes of a resource, sent as a base64 `blob`.
@@ -37,22 +39,36 @@ pub struct ResourceContents {
     pub(crate) body: ResourceBody,
     /// `_meta` on the wire.
     pub meta: Option<Box<Map<String, Value>>>,
+    /// Members that another server has sent besides.
+    #[cfg(feature = "client")]
+    pub(crate) rest: WireRest,
 }
 
 impl ResourceContents {
+    fn new(body: ResourceBody) -> Self {
+        Self {
+            uri: None,
+            mime: None,
+            body,
+            meta: None,
+            #[cfg(feature = "client")]
+            rest: WireRest::default(),
+        }
+    }
+
     /// Text contents.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { uri: None, mime: None, body: ResourceBody::Text(text.into()), meta: None }
+        Self::new(ResourceBody::Text(text.into()))
     }
 
     /// Binary contents.
     pub fn blob(bytes: impl Into<Vec<u8>>) -> Self {
-        Self { uri: None, mime: None, body: ResourceBody::Blob(BinaryData::Bytes(bytes.into())), meta: None }
+        Self::new(ResourceBody::Blob(BinaryData::Bytes(bytes.into())))
     }
 
     /// Binary contents that are base64 already.
     pub fn blob_from_base64(data: impl Into<String>) -> Self {
-        Self { uri: None, mime: None, body: ResourceBody::Blob(BinaryData::Base64(data.into())), meta: None }
+        Self::new(ResourceBody::Blob(BinaryData::Base64(data.into())))
     }
 
     /// `uri` on the wire; the requested URI by default.

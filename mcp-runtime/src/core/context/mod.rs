@@ -282,6 +282,13 @@ impl Context {
         meta.get(key).cloned()
     }
 
+    /// All members of `_meta` of the request, those of the protocol among them; for programs that send the request on.
+    #[must_use]
+    pub fn all_meta(&self) -> Map<String, Value> {
+        let meta = self.call().meta.as_deref();
+        meta.and_then(|meta| serde_json::from_str(meta).ok()).unwrap_or_default()
+    }
+
     /// Reports the progress of the call; sent only if the client requested it.
     ///
     /// Values must increase: an equal or lower one is dropped.

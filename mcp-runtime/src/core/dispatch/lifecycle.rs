@@ -23,7 +23,7 @@ impl Server {
     /// `can_notify`: whether the transport can send this client notifications of changes.
     fn write_capabilities(&self, object: &mut Object<'_>, revision: Revision, can_notify: bool) {
         let registry = self.registry();
-        let mut declared = Declared::new(revision, can_notify && self.has_handle());
+        let mut declared = Declared::new(revision, can_notify && self.has_handle(), self.publishes());
         if self.settings().logging {
             declared.member("logging", "{}");
         }
@@ -42,6 +42,9 @@ impl Server {
 
     /// How long lists and skills may be cached, and by whom.
     pub(crate) fn cache_hints(&self) -> CacheHints {
+        if self.awaits_items() {
+            return CacheHints::NONE;
+        }
         let ttl = self.options().lists.ttl;
         CacheHints { ttl, public: !ttl.is_zero() && !self.options().tells_callers_apart() }
     }

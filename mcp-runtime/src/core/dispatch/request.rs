@@ -248,6 +248,11 @@ fn check_modern_meta(meta: &Meta<'_>) -> Result<(), Reply> {
     }
 }
 
+/// Whether a method lists items that additions may have.
+fn is_list_of_items(method: &str) -> bool {
+    matches!(method, "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list")
+}
+
 /// Whether the program's subscriber wants the spans of requests.
 pub(crate) fn wants_spans() -> bool {
     tracing::span_enabled!(target: "mcp_runtime::request", tracing::Level::INFO, "otel.kind")
@@ -300,6 +305,15 @@ impl Server {
         match request.method {
             // in every revision
             "tools/call" if self.offers_tools(registry) => return self.call_tool(request, registry),
+            method if self.awaits_items() && is_list_of_items(method) && !request.context.has_waited => {
+                let (server, context) =
+                    (self.clone(), RequestContext { has_waited: true, ..request.context.clone() });
+                let first_items = async move {
+                    server.first_items().await;
+                    Ok(())
+                };
+                return Ok(self.route_later(request, context, Box::pin(first_items)));
+            }
             "tools/list" if self.offers_tools(registry) => {
                 return registry.tools.list(self, request, "tools", ToolEntry::write);
             }
@@ -323,10 +337,21 @@ impl Server {
     /// Answers a request of which another process decides whether its client may send it.
     #[cold]
     fn route_once_taken(&self, request: Request<'_>, taking: BoxFuture<Result<(), RateReached>>) -> Response {
-        let (server, text, revision) = (self.clone(), Box::<str>::from(request.text), request.revision);
         let context = RequestContext { rate_taken: true, ..request.context.clone() };
+        self.route_later(request, context, taking)
+    }
+
+    /// Answers a request after something that may refuse it.
+    #[cold]
+    fn route_later(
+        &self,
+        request: Request<'_>,
+        context: RequestContext,
+        first: BoxFuture<Result<(), RateReached>>,
+    ) -> Response {
+        let (server, text, revision) = (self.clone(), Box::<str>::from(request.text), request.revision);
         Response::Pending(PendingReply::without_call(async move {
-            if let Err(reached) = taking.await {
+            if let Err(reached) = first.await {
                 return Reply::limited(&reached);
             }
             let response = match parse(text.as_bytes()) {

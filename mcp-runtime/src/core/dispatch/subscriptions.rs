@@ -101,7 +101,7 @@ impl Server {
             check_uri(uri).map_err(ProtocolError::from)?;
         }
         let mut accepted_uris = Vec::new();
-        if self.has_handle() {
+        if self.publishes() {
             for capability in registry.capabilities.iter() {
                 let accepted = capability.subscribe_to_resources(self, &request, &requested_uris, &filter)?;
                 accepted_uris.extend(accepted);

@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
+use serde_json::value::RawValue;
+
 use super::{
     Request,
     item_call::ItemCall,
@@ -149,7 +151,8 @@ impl ItemCall for CallTool<'_> {
                 let (context, entry) = (context(), &self.entry);
                 let call = || {
                     let arguments = input.read_untyped(&self.arguments, entry.spec.strict)?;
-                    let call = ToolCall { arguments, context: context.clone(), tool: entry.clone() };
+                    let raw = input.is_unchecked.then(|| raw_json(&self.arguments)).flatten();
+                    let call = ToolCall { arguments, context: context.clone(), tool: entry.clone(), raw };
                     let body = handler(call);
                     if !self.starts_outside() {
                         return Ok(MaybeFuture::Pending(body));
@@ -210,11 +213,12 @@ impl CallTool<'_> {
     /// Checks a structured result against the output schema; a mismatch is a private error, in release builds as well. Of a
     /// result that another program makes, clients are told the places, without values.
     fn check_output(&self, result: ToolResult) -> Result<ToolResult, Failure> {
-        let Some(output) = self.entry.output.as_ref().filter(|_| !result.is_error) else { return Ok(result) };
+        let output = self.entry.output.as_ref().filter(|_| !result.is_error);
+        let Some(validator) = output.and_then(|output| output.validator.as_ref()) else { return Ok(result) };
         let mut places = String::new();
         let mismatch = match result.structured.as_deref() {
             None => "it has no structured content, but an output schema".to_owned(),
-            Some(json) => match output.validator.validate_str(json) {
+            Some(json) => match validator.validate_str(json) {
                 Ok(()) => return Ok(result),
                 Err(errors) => {
                     let places_of = errors.iter().take(3).map(|error| match error.path.as_str() {
@@ -233,6 +237,11 @@ impl CallTool<'_> {
                 .shown_as(format!("the call was done, but its result is not as described{places}")),
         })
     }
+}
+
+/// The arguments as they were written, which have been parsed.
+fn raw_json(arguments: &str) -> Option<Arc<RawValue>> {
+    RawValue::from_string(arguments.to_owned()).ok().map(Arc::from)
 }
 
 impl ToolEntry {

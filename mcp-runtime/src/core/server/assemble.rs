@@ -5,7 +5,8 @@ use std::{any::Any, collections::HashMap, sync::Arc};
 
 use super::{
     Capabilities, Entries, Open, Parts, Registry, ServerHandle,
-    item::{ItemSource, RegisteredItem},
+    changing::{ItemPlace, Refused, RefusedItem, refusal},
+    item::{ItemSource, RegisteredItem, RuntimeKey},
     open_capabilities::Capability,
     transform::Transforms,
 };
@@ -35,6 +36,9 @@ pub(crate) struct Assembly<'a> {
     /// Capabilities that the server had before, and those that are opened now.
     lasting: Capabilities,
     catalogs: Vec<Box<dyn Capability>>,
+    /// The addition whose item is added, if it changes them.
+    pub(crate) place: Option<Arc<ItemPlace>>,
+    refused: Vec<Refused>,
 }
 
 /// Builds the registry of these items, with the capabilities that are `open`, and those that `opens` open.
@@ -50,6 +54,8 @@ pub(crate) fn assemble(
     let require_descriptions = parts.options.lists.require_descriptions;
     let mut assembly = Assembly {
         parts,
+        place: None,
+        refused: Vec::new(),
         errors: Vec::new(),
         names: NamesInUse::default(),
         transforms: Transforms::new(require_descriptions),
@@ -62,11 +68,26 @@ pub(crate) fn assemble(
     for open in opens {
         open(&mut assembly);
     }
+    // those of additions that change come last, whenever they have come
+    for item in items.iter().filter(|item| item.place.is_none()) {
+        assembly.add(item);
+    }
     for item in items {
-        let name = item.name();
+        if let Some(place) = &item.place {
+            assembly.add_at(place, item);
+        }
+    }
+    assembly.finish()
+}
+
+impl Assembly<'_> {
+    /// Adds an item.
+    fn add(&mut self, item: &RegisteredItem) {
+        let (name, parts) = (item.name(), self.parts);
         // one that is changed is described by its transforms
-        let require_descriptions = require_descriptions && item.transforms.is_empty();
-        let errors = &mut assembly.errors;
+        let require_descriptions = parts.options.lists.require_descriptions && item.transforms.is_empty();
+        let before = self.errors.len();
+        let errors = &mut self.errors;
         let (kind, added) = match &item.source {
             ItemSource::Runtime(made) => {
                 let (key, spec) = (made.0.key(), made.0.spec());
@@ -80,8 +101,12 @@ pub(crate) fn assemble(
                 if let Some(Err(text)) = &spec.rate {
                     errors.push(BuildError::new(format!("{key}: {text}")));
                 }
-                (key.kind, made.0.add_to(&mut assembly, item))
+                if self.place.is_some() && self.errors.len() > before {
+                    return;
+                }
+                (key.kind, made.0.add_to(self, item))
             }
+            ItemSource::Place => return,
             ItemSource::Annotated(linked) => {
                 let (descriptor, kind) = (linked.descriptor(), linked.kind().noun());
                 let missing = |inject: &&Inject| {
@@ -118,17 +143,36 @@ pub(crate) fn assemble(
                     errors.push(BuildError::at(descriptor.location, format!("{kind} `{name}` {text}")));
                 }
                 for open in descriptor.injects.iter().filter_map(|inject| inject.opens) {
-                    open(&mut assembly);
+                    open(self);
                 }
-                (linked.kind(), linked.0.add_to(&mut assembly, item))
+                (linked.kind(), linked.0.add_to(self, item))
             }
         };
         if let Err(error) = added {
-            assembly.resource_failed |= kind == ItemKind::Resource;
-            assembly.errors.push(error);
+            self.resource_failed |= kind == ItemKind::Resource;
+            self.errors.push(error);
         }
     }
-    assembly.finish()
+
+    /// Adds an item of an addition that changes, or keeps why it cannot be offered.
+    fn add_at(&mut self, place: &Arc<ItemPlace>, item: &RegisteredItem) {
+        let ItemSource::Runtime(made) = &item.source else {
+            return self.transforms.await_names(&item.transforms);
+        };
+        let (before, failed) = (self.errors.len(), self.resource_failed);
+        self.place = Some(place.clone());
+        self.add(item);
+        self.place = None;
+        self.resource_failed = failed;
+        let errors = self.errors.split_off(before);
+        let claimed = self.names.last_claim.take();
+        if !errors.is_empty() {
+            claimed.map(|key| self.names.used.remove(&key));
+            let RuntimeKey { kind, name } = made.0.key();
+            let item = RefusedItem { kind, name: name.to_owned(), reason: refusal(&errors) };
+            self.refused.push(Refused { place: place.clone(), item });
+        }
+    }
 }
 
 impl Assembly<'_> {
@@ -158,8 +202,21 @@ impl Assembly<'_> {
     }
 
     /// Records a name or URI, or reports that it is in use.
-    pub(crate) fn claim_name(&mut self, kind: &'static str, key: &str, display: &str, at: Option<Location>) {
-        self.names.insert(kind, key, display, at, &mut self.errors);
+    ///
+    /// # Errors
+    /// It is in use, and the item is one of an addition that changes, which is left out.
+    pub(crate) fn claim_name(
+        &mut self,
+        kind: &'static str,
+        key: &str,
+        display: &str,
+        at: Option<Location>,
+    ) -> Result<(), BuildError> {
+        match &self.place {
+            None => self.names.insert(kind, key, display, at, &mut self.errors),
+            Some(place) => self.names.insert_if_free(kind, key, display, place)?,
+        }
+        Ok(())
     }
 
     /// Adds a tool.
@@ -195,7 +252,8 @@ impl Assembly<'_> {
         let mut tools = Entries::default();
         self.tools.into_iter().for_each(|(tool, _)| tools.push(Arc::new(tool)));
         capabilities.extend(self.lasting.iter().cloned());
-        Ok(Registry { tools, capabilities: Capabilities(capabilities), lasting: self.lasting })
+        let (capabilities, refused) = (Capabilities(capabilities), self.refused);
+        Ok(Registry { tools, capabilities, lasting: self.lasting, refused })
     }
 }
 
@@ -239,11 +297,47 @@ impl Parts {
     }
 }
 
-/// Names and URIs that are in use, as their items have them, with the location of those.
+/// A kind, and a name or URI.
+type NameKey = (&'static str, String);
+
+/// Names and URIs that are in use.
 #[derive(Default)]
-struct NamesInUse(HashMap<(&'static str, String), (String, Option<Location>)>);
+struct NamesInUse {
+    used: HashMap<NameKey, NameInUse>,
+    /// The last name that an addition which changes has got.
+    last_claim: Option<NameKey>,
+}
+
+/// A name as its item has it, and where that is: its location, or the addition that changes it.
+struct NameInUse {
+    display: String,
+    at: Option<Location>,
+    place: Option<Arc<ItemPlace>>,
+}
 
 impl NamesInUse {
+    /// Adds a name of an addition that changes.
+    ///
+    /// # Errors
+    /// Another item has it.
+    fn insert_if_free(
+        &mut self,
+        kind: &'static str,
+        key: &str,
+        display: &str,
+        place: &Arc<ItemPlace>,
+    ) -> Result<(), BuildError> {
+        let key = (kind, key.to_owned());
+        if let Some(used) = self.used.get(&key) {
+            let owner = used.place.as_ref().map_or("this server", |place| &place.name);
+            return Err(BuildError::new(format!("`{owner}` has the {kind} `{}`", used.display)));
+        }
+        let name = NameInUse { display: display.to_owned(), at: None, place: Some(place.clone()) };
+        self.used.insert(key.clone(), name);
+        self.last_claim = Some(key);
+        Ok(())
+    }
+
     /// Adds a name, or reports that it is in use.
     fn insert(
         &mut self,
@@ -253,8 +347,10 @@ impl NamesInUse {
         at: Option<Location>,
         errors: &mut Vec<BuildError>,
     ) {
-        let used = self.0.insert((kind, key.to_owned()), (display.to_owned(), at));
-        if let Some((first_display, first)) = used {
+        let name = NameInUse { display: display.to_owned(), at, place: None };
+        if let Some(NameInUse { display: first_display, at: first, .. }) =
+            self.used.insert((kind, key.to_owned()), name)
+        {
             let location =
                 |at: Option<Location>| at.map_or("made at run time".to_owned(), |at| at.to_string());
             let option = if kind == "resource" { "uri" } else { "name" };

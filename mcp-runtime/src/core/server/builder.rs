@@ -14,6 +14,7 @@ use std::{
 use super::{
     Capabilities, Error, Parts, Result, Server, ServerHandle, ServerInner,
     assemble::assemble,
+    changing::begin_when_opened,
     item::{AnnotatedItem, IntoAddition, ItemScope, ItemSource, Named, RegisteredItem},
     parts::check_limits,
     service_block::ServiceBlock,
@@ -72,7 +73,7 @@ pub struct ServerBuilder {
     module: &'static str,
     pub(crate) options: Options,
     pub(crate) state: Extensions,
-    items: Vec<RegisteredItem>,
+    pub(super) items: Vec<RegisteredItem>,
     /// The types and prefixes of its services.
     services: Vec<(TypeId, String)>,
     /// The types that open capabilities.
@@ -521,7 +522,8 @@ impl ServerBuilder {
             }
         };
         let takes_handle = items.iter().any(|item| item.takes::<ServerHandle>());
-        let has_handle = takes_handle || !self.handle_receivers.is_empty();
+        let publishes = takes_handle || !self.handle_receivers.is_empty();
+        let has_handle = publishes || items.iter().any(|item| matches!(item.source, ItemSource::Place));
         let server = Server(Arc::new_cyclic(|this| ServerInner {
             settings: Arc::new(parts.settings(this, has_handle)),
             #[cfg(feature = "config")]
@@ -537,10 +539,18 @@ impl ServerBuilder {
             differs_by_caller: registry.differs_by_caller(),
             registry: RwLock::new(Arc::new(registry)),
             has_handle: AtomicBool::new(has_handle),
+            publishes: AtomicBool::new(publishes),
+            awaited: Arc::default(),
             without_callers: AtomicBool::new(false),
             has_warned_of_update: AtomicBool::new(false),
             log_limits: ServerLogLimits::default(),
         }));
+        begin_when_opened(
+            &server.0.items.read(),
+            &Arc::downgrade(&server.0),
+            &server.0.made_state,
+            &server.0.awaited,
+        );
         for receive in self.handle_receivers {
             receive(ServerHandle::new(Arc::downgrade(&server.0)));
         }

@@ -163,6 +163,15 @@ impl<E: Entry> Entries<E> {
 }
 
 impl Assembly<'_> {
+    /// Checks the scopes that transforms have set.
+    ///
+    /// # Errors
+    /// One of them is not a scope, or the server does not identify its callers.
+    pub(crate) fn check_changed_scopes(&self, spec: &ItemSpec) -> Result<(), BuildError> {
+        let error = self.parts.options.check_scopes(&spec.scopes);
+        error.map_or(Ok(()), |text| Err(spec.build_error(format_args!("`{}` {text}", spec.name))))
+    }
+
     /// The entry of an item with the changes of the item's transforms, under a name that no other has.
     ///
     /// # Errors
@@ -174,12 +183,12 @@ impl Assembly<'_> {
     ) -> Result<E, BuildError> {
         let at = match &item.source {
             ItemSource::Annotated(annotated) => Some(annotated.descriptor().location),
-            ItemSource::Runtime(_) => None,
+            ItemSource::Runtime(_) | ItemSource::Place => None,
         };
         if item.transforms.is_empty() {
             // of one that is wrong, too: both errors are reported
             let name = item.name();
-            self.claim_name(E::KIND.noun(), &name, &name, at);
+            self.claim_name(E::KIND.noun(), &name, &name, at)?;
             return entry;
         }
         let mut entry = entry?;
@@ -188,7 +197,8 @@ impl Assembly<'_> {
         let hints = hints.unwrap_or(&mut no_hints);
         let changes = self.transforms.run(item, E::KIND, spec, hints, arguments)?;
         entry.change_arguments(&changes)?;
-        self.claim_name(E::KIND.noun(), entry.name(), entry.name(), at);
+        self.check_changed_scopes(entry.item())?;
+        self.claim_name(E::KIND.noun(), entry.name(), entry.name(), at)?;
         Ok(entry)
     }
 }

@@ -183,15 +183,20 @@ impl ServerHandle {
         let mut edited =
             RuntimeItems { items: items.guard.clone(), scope: shared.scope.clone(), changes: Vec::new() };
         edit(&mut edited);
-        Self::apply(&shared, items, edited)
+        let RuntimeItems { items: edited, changes, .. } = edited;
+        if !changes.is_empty() {
+            Self::apply(&shared, items, edited, &changes)?;
+        }
+        Ok(())
     }
 
     /// The part of [`update`](Self::update) that is not generic, so that it is compiled once. Replaces `items`.
-    fn apply(shared: &Arc<ServerInner>, mut items: ItemsInChange<'_>, edited: RuntimeItems) -> Result<()> {
-        let RuntimeItems { items: edited, changes, .. } = edited;
-        if changes.is_empty() {
-            return Ok(());
-        }
+    pub(super) fn apply(
+        shared: &Arc<ServerInner>,
+        mut items: ItemsInChange<'_>,
+        edited: Vec<RegisteredItem>,
+        changes: &[ItemChange],
+    ) -> Result<Arc<Registry>> {
         let registry =
             shared.assemble_again(&edited).map_err(|errors| report("the update was not applied", &errors))?;
         let scoped = registry.scoped();
@@ -201,8 +206,9 @@ impl ServerHandle {
                 scoped.join(", ")
             )));
         }
+        let registry = Arc::new(registry);
         *items.guard = edited;
-        *shared.registry.write() = Arc::new(registry);
+        *shared.registry.write() = registry.clone();
         drop(items);
         Server(shared.clone()).serve_opened();
         let lists = [ItemList::Tools, ItemList::Resources, ItemList::Prompts].map(Change::List);
@@ -219,7 +225,7 @@ impl ServerHandle {
                 shared.parts.hub.publish_to(published, sees);
             }
         }
-        Ok(())
+        Ok(registry)
     }
 
     /// Notifies clients that the list of tools has changed for a reason that the server does not see: on the wire,
@@ -393,8 +399,8 @@ impl ServerInner {
 }
 
 /// The items of a server, which one thread changes. The code of the program that runs meanwhile must not change them.
-struct ItemsInChange<'a> {
-    guard: RwLockWriteGuard<'a, Vec<RegisteredItem>>,
+pub(super) struct ItemsInChange<'a> {
+    pub(super) guard: RwLockWriteGuard<'a, Vec<RegisteredItem>>,
     changed_by: &'a Mutex<Option<ThreadId>>,
 }
 
@@ -403,7 +409,7 @@ impl<'a> ItemsInChange<'a> {
     ///
     /// # Errors
     /// This thread changes them, and would wait for itself.
-    fn lock(shared: &'a ServerInner) -> Result<Self> {
+    pub(super) fn lock(shared: &'a ServerInner) -> Result<Self> {
         let this = Some(thread::current().id());
         if *shared.items_changed_by.lock() == this {
             return Err(Error::from(
@@ -432,7 +438,7 @@ pub struct RuntimeItems {
 }
 
 /// An item that was added or removed.
-struct ItemChange {
+pub(super) struct ItemChange {
     /// The list that it is in.
     kind: ItemKind,
     /// Its name or URI.
@@ -476,7 +482,8 @@ impl RuntimeItems {
     fn remove(&mut self, key: RuntimeKey<'_>) -> bool {
         let before = self.items.len();
         let changes = &mut self.changes;
-        self.items.retain(|item| match item.runtime(key) {
+        // those of an addition are its own
+        self.items.retain(|item| match item.runtime(key).filter(|_| item.place.is_none()) {
             Some(old) => {
                 changes.push(ItemChange::of(old));
                 false
@@ -488,7 +495,7 @@ impl RuntimeItems {
 }
 
 impl ItemChange {
-    fn of(item: &RuntimeItem) -> Self {
+    pub(super) fn of(item: &RuntimeItem) -> Self {
         let RuntimeKey { kind, name } = item.0.key();
         let (name, scopes, tags) = (name.to_owned(), item.0.spec().scopes.clone(), item.0.tags());
         Self { kind, name, scopes, tags, replaced_uri: None }

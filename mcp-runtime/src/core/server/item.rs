@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::{Assembly, Open, ServerBuilder, transform::Transform};
+use super::{Assembly, Open, ServerBuilder, changing::ItemPlace, transform::Transform};
 use crate::{
     core::{
         arguments::Inject,
@@ -44,6 +44,8 @@ pub(crate) struct RegisteredItem {
     pub(crate) gates: Arc<OnceLock<Option<Arc<Gates>>>>,
     /// Whether it is of a mounted builder, and has the state of that.
     pub(super) is_mounted: bool,
+    /// The place of the addition that it is of, if that changes its items while the server runs.
+    pub(super) place: Option<Arc<ItemPlace>>,
 }
 
 impl RegisteredItem {
@@ -59,6 +61,7 @@ impl RegisteredItem {
             mount_rates: Vec::new(),
             gates: Arc::default(),
             is_mounted: false,
+            place: None,
         }
     }
 
@@ -99,6 +102,8 @@ pub(super) struct ItemScope {
 pub(crate) enum ItemSource {
     Annotated(AnnotatedItem),
     Runtime(RuntimeItem),
+    /// No item: where those of an addition go, which come while the server runs.
+    Place,
 }
 
 impl ItemSource {
@@ -107,6 +112,7 @@ impl ItemSource {
         match self {
             Self::Annotated(item) => item.descriptor().layers.iter().map(|make| make()).collect(),
             Self::Runtime(item) => item.0.spec().layers.to_vec(),
+            Self::Place => Vec::new(),
         }
     }
 
@@ -114,6 +120,7 @@ impl ItemSource {
         match self {
             Self::Annotated(item) => item.kind(),
             Self::Runtime(item) => item.0.key().kind,
+            Self::Place => ItemKind::Tool,
         }
     }
 }
@@ -320,6 +327,7 @@ impl RegisteredItem {
         let own = match &self.source {
             ItemSource::Annotated(item) => item.descriptor().name,
             ItemSource::Runtime(item) => &item.0.spec().name,
+            ItemSource::Place => "",
         };
         if self.prefix.is_empty() { own.to_owned() } else { format!("{}_{own}", self.prefix) }
     }

@@ -2,6 +2,7 @@
 
 mod assemble;
 mod builder;
+mod changing;
 mod entries;
 mod error;
 mod handle;
@@ -33,6 +34,7 @@ pub(crate) use assemble::{Assembly, unknown_page};
 pub use builder::ServerBuilder;
 pub(crate) use builder::unregistered;
 pub(crate) use builder::warn_of_unregistered_items;
+pub use changing::{AddedItems, ItemEdits, RefusedItem};
 pub(crate) use entries::{Entries, Entry};
 pub use error::{Error, ErrorKind, Result};
 pub use handle::ServerHandle;
@@ -53,6 +55,8 @@ pub(crate) use setting_to_install::SettingToInstall;
 pub(crate) use state::MadeState;
 pub(crate) use state::short_name;
 pub use transform::{ItemChanges, Transformed};
+
+use changing::AwaitedItems;
 
 use crate::core::{
     admission::{Owner, RateReached},
@@ -100,6 +104,10 @@ struct ServerInner {
     registry: RwLock<Arc<Registry>>,
     /// Whether a handle exists, so that items may be added and changes published.
     has_handle: AtomicBool,
+    /// Whether a handle exists that may publish updates of resources.
+    publishes: AtomicBool,
+    /// Additions whose first items are awaited.
+    awaited: Arc<AwaitedItems>,
     /// Whether the server is served to clients whose callers are not identified.
     without_callers: AtomicBool,
     /// Whether what a resource returns may differ by caller, and no check decides who is notified of its updates.
@@ -173,7 +181,8 @@ impl Server {
 
     /// A handle, which opens these capabilities.
     pub(crate) fn handle_of(&self, open: Open) -> ServerHandle {
-        if !self.0.has_handle.swap(true, Ordering::Relaxed) {
+        self.0.has_handle.store(true, Ordering::Relaxed);
+        if !self.0.publishes.swap(true, Ordering::Relaxed) {
             self.0.open_later(open);
             self.serve_opened();
         }
@@ -283,6 +292,21 @@ impl Server {
     /// Whether items may be added and changes published.
     pub(crate) fn has_handle(&self) -> bool {
         self.0.has_handle.load(Ordering::Relaxed)
+    }
+
+    /// Whether updates of resources may be published.
+    pub(crate) fn publishes(&self) -> bool {
+        self.0.publishes.load(Ordering::Relaxed)
+    }
+
+    /// Whether the first items of some addition are not there yet.
+    pub(crate) fn awaits_items(&self) -> bool {
+        !self.0.awaited.is_empty()
+    }
+
+    /// Waits for the first items of all additions, for a short time.
+    pub(crate) async fn first_items(&self) {
+        self.0.awaited.arrive().await;
     }
 
     /// Whether clients are offered tools.

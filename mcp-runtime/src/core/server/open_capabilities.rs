@@ -186,13 +186,15 @@ pub(crate) struct Declared {
     pub(crate) revision: Revision,
     /// Whether changes of lists are declared.
     notifies: bool,
+    /// Whether subscriptions to resources are.
+    publishes: bool,
     members: Vec<(&'static str, &'static str)>,
     extensions: Vec<(Cow<'static, str>, Cow<'static, str>)>,
 }
 
 impl Declared {
-    pub(crate) fn new(revision: Revision, notifies: bool) -> Self {
-        Self { revision, notifies, members: Vec::new(), extensions: Vec::new() }
+    pub(crate) fn new(revision: Revision, notifies: bool, publishes: bool) -> Self {
+        Self { revision, notifies, publishes, members: Vec::new(), extensions: Vec::new() }
     }
 
     /// Adds a member of `capabilities`; the value is JSON.
@@ -207,7 +209,10 @@ impl Declared {
 
     /// Adds such a member whose items can be subscribed to.
     pub(crate) fn list_with_subscriptions(&mut self, key: &'static str) {
-        self.member(key, if self.notifies { r#"{"listChanged":true,"subscribe":true}"# } else { "{}" });
+        match self.publishes && self.notifies {
+            true => self.member(key, r#"{"listChanged":true,"subscribe":true}"#),
+            false => self.list(key),
+        }
     }
 
     /// Adds a member of `extensions` whose list changes while the server runs, if it has a handle.
@@ -268,7 +273,7 @@ mod tests {
     #[test]
     fn what_is_declared_is_ordered_whatever_was_opened_first() {
         let written = |keys: [&'static str; 2]| {
-            let mut declared = Declared::new(Revision::LATEST, false);
+            let mut declared = Declared::new(Revision::LATEST, false, false);
             for key in keys {
                 declared.member(key, "{}");
                 declared.extension(key, "{}");

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Capabilities, Entries};
+use super::{Capabilities, Entries, changing::Refused};
 use crate::core::tool::ToolEntry;
 
 /// The items of a server.
@@ -13,6 +13,8 @@ pub(crate) struct Registry {
     pub(crate) capabilities: Capabilities,
     /// Capabilities that stay when the items change.
     pub(super) lasting: Capabilities,
+    /// Items of additions that cannot be offered.
+    pub(super) refused: Vec<Refused>,
 }
 
 impl Registry {

@@ -23,7 +23,9 @@ use crate::core::{
     extensions::{AnyValue, Extensions},
     item::BuildError,
     single_flight::SingleFlight,
+    sync::Mutex,
 };
+use tokio::task::JoinHandle;
 
 /// A future that may borrow the value of which something is made.
 type SourceFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -346,6 +348,8 @@ impl StateFns {
             serving: Arc::default(),
             changing: tokio::sync::Mutex::default(),
             runs: SingleFlight::default(),
+            begin: Mutex::default(),
+            begun: Mutex::default(),
             builders,
         })
     }
@@ -362,6 +366,18 @@ pub(crate) struct MadeState {
     changing: tokio::sync::Mutex<()>,
     /// A request that waits for the state and is cancelled does not end the attempt.
     runs: SingleFlight<Result<(), Arc<str>>>,
+    /// What begins once all of it is made, and ends with the server.
+    begin: Mutex<Vec<BeginFn>>,
+    begun: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// Spawns a task.
+type BeginFn = Box<dyn FnOnce() -> JoinHandle<()> + Send>;
+
+impl Drop for MadeState {
+    fn drop(&mut self) {
+        self.end_begun();
+    }
 }
 
 /// Held while a transport serves a server that is open.
@@ -371,6 +387,16 @@ impl MadeState {
     /// Whether all of it is made.
     pub(crate) fn is_made(&self) -> bool {
         self.is_made.load(Ordering::Acquire)
+    }
+
+    /// Begins a task once the state is made.
+    pub(super) fn begin_when_made(&self, begin: BeginFn) {
+        self.is_made.store(false, Ordering::Release);
+        self.begin.lock().push(begin);
+    }
+
+    fn end_begun(&self) {
+        self.begun.lock().drain(..).for_each(|task| task.abort());
     }
 
     /// Makes what is not made. All who wait for an attempt get its outcome.
@@ -398,6 +424,8 @@ impl MadeState {
                 maker.run(state).await?;
             }
         }
+        let begin = std::mem::take(&mut *self.begin.lock());
+        self.begun.lock().extend(begin.into_iter().map(|begin| begin()));
         self.is_made.store(true, Ordering::Release);
         Ok(())
     }
@@ -421,6 +449,7 @@ impl MadeState {
 
     /// Ends the state in a task: nothing is left that could wait for it.
     pub(super) fn end_later(self: &Arc<Self>) {
+        self.end_begun();
         if self.has_end
             && !self.has_ended.load(Ordering::Acquire)
             && let Ok(runtime) = tokio::runtime::Handle::try_current()

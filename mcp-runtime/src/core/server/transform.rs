@@ -18,6 +18,7 @@ use super::{
 use crate::{
     core::{
         arguments::ArgumentChange,
+        bound::Texts,
         connection::ItemKind,
         content::Icon,
         item::{BuildError, ItemSpec},
@@ -37,6 +38,10 @@ impl Transform {
     #[track_caller]
     pub(super) fn new(change: impl Fn(ItemChanges) -> ItemChanges + Send + Sync + 'static) -> Self {
         Self { change: Arc::new(change), at: Caller::caller() }
+    }
+
+    fn id(&self) -> usize {
+        Arc::as_ptr(&self.change).cast::<()>().addr()
     }
 }
 
@@ -123,6 +128,7 @@ pub struct ItemChanges {
     hints: Hints,
     icons: Vec<Icon>,
     meta: Vec<(String, Value)>,
+    scopes: Vec<String>,
     of_arguments: Vec<(String, ArgumentChange)>,
     named: Vec<NamedPart>,
 }
@@ -157,6 +163,7 @@ impl ItemChanges {
             hints,
             icons: spec.icons.clone(),
             meta: Vec::new(),
+            scopes: spec.scopes.clone(),
             of_arguments: Vec::new(),
             named: Vec::new(),
         }
@@ -226,6 +233,12 @@ impl ItemChanges {
         self
     }
 
+    /// Sets the scopes that a caller needs, in place of those that the item has.
+    pub fn scopes(mut self, scopes: impl Texts) -> Self {
+        self.scopes = scopes.into_texts();
+        self
+    }
+
     /// Sets the description of an argument.
     pub fn describe_argument(self, name: &str, text: impl Into<String>) -> Self {
         self.argument(name, ArgumentChange::Describe(text.into()))
@@ -280,11 +293,18 @@ pub(crate) struct Transforms {
     require_descriptions: bool,
     /// By transform, and by what it names.
     named: HashMap<(usize, &'static str, String), FoundName>,
+    /// The transforms of items that may come later.
+    awaiting: Vec<usize>,
 }
 
 impl Transforms {
     pub(super) fn new(require_descriptions: bool) -> Self {
-        Self { require_descriptions, named: HashMap::new() }
+        Self { require_descriptions, named: HashMap::new(), awaiting: Vec::new() }
+    }
+
+    /// Lets these transforms name what is not there yet.
+    pub(super) fn await_names(&mut self, transforms: &[Transform]) {
+        self.awaiting.extend(transforms.iter().map(Transform::id));
     }
 
     /// Runs the transforms of an item, whose arguments these are; returns how they change.
@@ -302,7 +322,7 @@ impl Transforms {
         let mut changes = ItemChanges::new(kind, item, spec, *hints, arguments);
         for transform in &*item.transforms {
             changes = (transform.change)(changes);
-            let id = Arc::as_ptr(&transform.change).cast::<()>().addr();
+            let id = transform.id();
             for NamedPart { what, name, exists, known } in changes.named.drain(..) {
                 let found = self.named.entry((id, what, name)).or_default();
                 found.exists |= exists;
@@ -324,7 +344,7 @@ impl Transforms {
         let mut errors: Vec<_> = self
             .named
             .into_iter()
-            .filter(|(_, found)| !found.exists)
+            .filter(|((transform, ..), found)| !found.exists && !self.awaiting.contains(transform))
             .map(|((_, what, name), FoundName { mut known, at, .. })| {
                 sort_by(&mut known, Ord::cmp);
                 known.dedup();
@@ -343,11 +363,12 @@ impl Transforms {
 }
 
 fn change_spec(spec: &mut ItemSpec, changes: &ItemChanges) {
-    let ItemChanges { name, prefix, title, description, icons, meta, .. } = changes;
+    let ItemChanges { name, prefix, title, description, icons, meta, scopes, .. } = changes;
     spec.name = if prefix.is_empty() { name.clone() } else { format!("{prefix}_{name}") };
     spec.title.clone_from(title);
     spec.description.clone_from(description);
     spec.icons.clone_from(icons);
+    spec.scopes.clone_from(scopes);
     for (key, value) in meta {
         spec.insert_meta(key.clone(), value.clone());
     }

@@ -3,9 +3,12 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
-use super::{Hints, ToolEntry, ToolResult, ToolSpec, schema::HandWrittenSchema};
+use super::{
+    Hints, ToolEntry, ToolResult, ToolSpec,
+    schema::{Enforcement, HandWrittenSchema},
+};
 use crate::core::{
     arguments::decode_member,
     context::Context,
@@ -23,9 +26,18 @@ pub struct ToolCall {
     /// The context of the request.
     pub context: Context,
     pub(crate) tool: Arc<ToolEntry>,
+    /// Of a tool whose input schema is not enforced.
+    pub(crate) raw: Option<Arc<RawValue>>,
 }
 
 impl ToolCall {
+    /// The arguments as the client wrote them, of a tool with an
+    /// [unchecked input schema](ToolBuilder::unchecked_input_schema).
+    #[must_use]
+    pub fn raw_arguments(&self) -> Option<&RawValue> {
+        self.raw.as_deref()
+    }
+
     /// The argument `name` as a `T`; an absent argument is deserialized from `null`.
     ///
     /// # Errors
@@ -102,7 +114,7 @@ impl ToolBuilder {
     /// Clients see it without forms that some of them refuse, in others that accept the same values: an array without
     /// `items`, an object without `properties`, a list of types, and an `enum` that is empty or has a value twice.
     pub fn input_schema(mut self, schema: Value) -> Self {
-        self.0.input_schema = Some(HandWrittenSchema::new(schema, false));
+        self.0.input_schema = Some(HandWrittenSchema::new(schema, Enforcement::Whole));
         self
     }
 
@@ -121,20 +133,44 @@ impl ToolBuilder {
     ///     .handler(|call: ToolCall| async move { format!("{:?}", call.arguments) });
     /// ```
     pub fn trusted_input_schema(mut self, schema: Value) -> Self {
-        self.0.input_schema = Some(HandWrittenSchema::new(schema, true));
+        self.0.input_schema = Some(HandWrittenSchema::new(schema, Enforcement::Trusted));
+        self
+    }
+
+    /// Sets `inputSchema` on the wire to one that another program enforces, such as the server that the handler calls: it
+    /// is published as it is. Arguments are neither checked, nor repaired, nor completed with defaults;
+    /// [`ToolCall::raw_arguments`] has them as the client wrote them.
+    ///
+    /// ```
+    /// use mcp_runtime::tool::{ToolCall, ToolDef};
+    /// use serde_json::json;
+    ///
+    /// let tool = ToolDef::builder("search")
+    ///     .unchecked_input_schema(json!({ "type": "object", "properties": { "q": { "type": "string" } } }))
+    ///     .handler(|call: ToolCall| async move { format!("sent on: {:?}", call.raw_arguments()) });
+    /// ```
+    pub fn unchecked_input_schema(mut self, schema: Value) -> Self {
+        self.0.input_schema = Some(HandWrittenSchema::new(schema, Enforcement::Nothing));
         self
     }
 
     /// Sets `outputSchema` on the wire; results are validated against it.
     pub fn output_schema(mut self, schema: Value) -> Self {
-        self.0.output_schema = Some(HandWrittenSchema::new(schema, false));
+        self.0.output_schema = Some(HandWrittenSchema::new(schema, Enforcement::Whole));
         self
     }
 
     /// Sets `outputSchema` on the wire to one that was written for another program; results are validated against the
     /// part of it that can be enforced. See [`trusted_input_schema`](Self::trusted_input_schema).
     pub fn trusted_output_schema(mut self, schema: Value) -> Self {
-        self.0.output_schema = Some(HandWrittenSchema::new(schema, true));
+        self.0.output_schema = Some(HandWrittenSchema::new(schema, Enforcement::Trusted));
+        self
+    }
+
+    /// Sets `outputSchema` on the wire to one that another program enforces; results are not checked. See
+    /// [`unchecked_input_schema`](Self::unchecked_input_schema).
+    pub fn unchecked_output_schema(mut self, schema: Value) -> Self {
+        self.0.output_schema = Some(HandWrittenSchema::new(schema, Enforcement::Nothing));
         self
     }
 

@@ -7,7 +7,9 @@ use serde_json::{Map, Value, json};
 use super::{
     Hints, ToolCall, ToolDef, ToolDescriptor, ToolSpec,
     header_param::header_params,
-    schema::{HandWrittenSchema, InputSchema, OutputSchema, check_flatten, input_schema, output_schema},
+    schema::{
+        Enforcement, HandWrittenSchema, InputSchema, OutputSchema, check_flatten, input_schema, output_schema,
+    },
 };
 use crate::{
     core::{
@@ -184,7 +186,8 @@ impl ToolEntry {
         if let Some(text) = spec.item.icons.iter().find_map(|icon| icon.validate().err()) {
             return Err(error(text));
         }
-        let schema = schema.unwrap_or_else(|| HandWrittenSchema::new(json!({"type": "object"}), false));
+        let schema =
+            schema.unwrap_or_else(|| HandWrittenSchema::new(json!({"type": "object"}), Enforcement::Whole));
         let value = schema.value().map_err(error)?;
         let properties = value.get("properties");
         let is_missing = |name: &&String| properties.is_some_and(|known| known.get(name.as_str()).is_none());
@@ -255,7 +258,8 @@ impl ToolEntry {
         if let Some(output) = self.output.as_ref().filter(|_| revision >= Revision::V2025_06_18) {
             entry.raw("outputSchema", output.published(revision.is_modern()));
         }
-        if revision >= Revision::V2025_03_26 && self.spec.hints != Hints::default() {
+        let others = self.spec.item.members.get("annotations").and_then(Value::as_object);
+        if revision >= Revision::V2025_03_26 && (self.spec.hints != Hints::default() || others.is_some()) {
             let hints = self.spec.hints;
             entry.object("annotations", |a| {
                 let hints = [
@@ -269,8 +273,13 @@ impl ToolEntry {
                         a.value(key, &hint);
                     }
                 }
+                let is_hint = |key: &str| hints.iter().any(|(hint, _)| *hint == key);
+                for (key, value) in others.into_iter().flatten().filter(|(key, _)| !is_hint(key)) {
+                    a.escaped_value(key, value);
+                }
             });
         }
+        self.spec.item.write_members(&mut entry, &["inputSchema", "outputSchema", "annotations"]);
         if revision >= Revision::V2025_06_18 {
             self.write_meta(&mut entry);
         }

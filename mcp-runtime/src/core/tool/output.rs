@@ -4,8 +4,12 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
+#[cfg(feature = "client")]
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+#[cfg(feature = "client")]
+use crate::core::content::{WireMembers, WireRest, parse_exact};
 use crate::core::{
     content::{Content, ContentWriter, Json, meta_setter},
     error::ToolError,
@@ -28,9 +32,42 @@ pub struct ToolResult {
     pub is_error: bool,
     /// `_meta` on the wire.
     pub meta: Option<Box<Map<String, Value>>>,
+    /// Members that another server has sent besides.
+    #[cfg(feature = "client")]
+    pub(crate) rest: WireRest,
 }
 
 impl ToolResult {
+    /// Reads the result of `tools/call` as another server has sent it, for programs that pass it on: what is written is
+    /// equal to it as JSON, as far as the revision of the client has it. Blocks of unknown kinds, known ones with other
+    /// members, and members of the result that this type does not have are kept; the structured content keeps its text.
+    ///
+    /// ```
+    /// use mcp_runtime::ToolResult;
+    /// use serde_json::value::RawValue;
+    ///
+    /// # fn main() -> serde_json::Result<()> {
+    /// let json = RawValue::from_string(r#"{"content":[{"type":"text","text":"hi"}],"com.example/cost":3}"#.to_owned())?;
+    /// assert_eq!(ToolResult::from_wire(&json)?.content[0].as_text(), Some("hi"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// A member is not what the protocol requires.
+    #[cfg(feature = "client")]
+    pub fn from_wire(json: &RawValue) -> serde_json::Result<Self> {
+        let mut members = WireMembers::read(json)?;
+        let blocks: Vec<Value> = members.take("content")?.unwrap_or_default();
+        Ok(Self {
+            content: blocks.into_iter().map(parse_exact).collect(),
+            structured: members.take_raw("structuredContent").map(|json| json.get().to_owned()),
+            is_error: members.take("isError")?.unwrap_or_default(),
+            meta: members.take("_meta")?,
+            rest: members.into_rest(),
+        })
+    }
+
     /// A result with these blocks.
     pub fn new(content: impl IntoIterator<Item = Content>) -> Self {
         Self { content: content.into_iter().collect(), ..Self::default() }
@@ -102,6 +139,8 @@ pub(crate) fn write_tool_result(
     if result.is_error {
         object.raw("isError", "true");
     }
+    #[cfg(feature = "client")]
+    result.rest.write(object);
 }
 
 impl ListOutput for ToolResult {

@@ -11,7 +11,11 @@ impl ToolResult {
         let structured = self.structured.as_deref();
         let blocks =
             self.content.iter().filter(|block| structured.is_none() || block.as_text() != structured);
-        structured.map_or(0, str::len) + blocks.map(Content::size).sum::<usize>()
+        #[cfg(feature = "client")]
+        let rest = self.rest.size();
+        #[cfg(not(feature = "client"))]
+        let rest = 0;
+        structured.map_or(0, str::len) + blocks.map(Content::size).sum::<usize>() + rest
     }
 
     /// What is sent of the result of the tool `name` within this many bytes, and whether that is an error instead.

@@ -26,14 +26,24 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(super) struct HandWrittenSchema {
     json: Arc<str>,
-    /// Whether it is published as it is, though not all of it may be enforced.
-    is_trusted: bool,
+    enforcement: Enforcement,
+}
+
+/// How much of a schema that was written by hand is enforced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Enforcement {
+    /// All of it, or it is an error.
+    Whole,
+    /// What can be, of one that was written for another program.
+    Trusted,
+    /// Nothing: another program does.
+    Nothing,
 }
 
 impl HandWrittenSchema {
     #[allow(clippy::needless_pass_by_value, reason = "as builders get it")]
-    pub(super) fn new(schema: Value, is_trusted: bool) -> Self {
-        Self { json: schema.to_string().into(), is_trusted }
+    pub(super) fn new(schema: Value, enforcement: Enforcement) -> Self {
+        Self { json: schema.to_string().into(), enforcement }
     }
 
     /// # Errors
@@ -105,6 +115,9 @@ impl HandWrittenSchema {
         if schema.get("type") != Some(&Value::from("object")) {
             return Err("an input schema has `\"type\": \"object\"` at its root".to_owned());
         }
+        if self.enforcement == Enforcement::Nothing {
+            return Ok(ToolInput::unchecked(name.to_owned(), schema));
+        }
         // OpenAI refuses arguments without `properties`
         let has_properties = ["properties", "$ref", "anyOf", "oneOf", "allOf"];
         if let Some(schema) = schema.as_object_mut()
@@ -112,11 +125,12 @@ impl HandWrittenSchema {
         {
             schema.insert("properties".to_owned(), json!({}));
         }
-        if strict && !self.is_trusted {
+        let is_trusted = self.is_trusted();
+        if strict && !is_trusted {
             close_objects(&mut schema);
         }
-        let (mut published, enforced, validator) = Self::check(schema, self.is_trusted, name, is_new)?;
-        if !self.is_trusted {
+        let (mut published, enforced, validator) = Self::check(schema, is_trusted, name, is_new)?;
+        if !is_trusted {
             suit_clients(&mut published);
         }
         let input = ToolInput::from_schema(name.to_owned(), enforced, validator);
@@ -129,8 +143,15 @@ impl HandWrittenSchema {
     /// # Errors
     /// As [`check`](Self::check).
     pub(super) fn output(&self, name: &str, is_new: bool) -> Result<OutputSchema, String> {
-        let (published, _, validator) = Self::check(self.value()?, self.is_trusted, name, is_new)?;
-        Ok(OutputSchema::new(&published, validator))
+        if self.enforcement == Enforcement::Nothing {
+            return Ok(OutputSchema::new(&self.value()?, None));
+        }
+        let (published, _, validator) = Self::check(self.value()?, self.is_trusted(), name, is_new)?;
+        Ok(OutputSchema::new(&published, Some(validator)))
+    }
+
+    fn is_trusted(&self) -> bool {
+        self.enforcement == Enforcement::Trusted
     }
 }
 
@@ -154,7 +175,8 @@ pub(crate) struct OutputSchema {
     legacy: Option<String>,
     /// Whether structured values are wrapped for legacy clients as well.
     pub(crate) wrap: bool,
-    pub(crate) validator: Validator,
+    /// `None` if nothing of it is enforced.
+    pub(crate) validator: Option<Validator>,
 }
 
 /// The schema of a tool's arguments.
@@ -357,12 +379,12 @@ pub(super) fn output_schema(def: &ToolDescriptor) -> Result<Option<OutputSchema>
         Some(validator) => validator,
         None => Validator::compile_generated(&root).map_err(|error| error.to_string())?,
     };
-    Ok(Some(OutputSchema::new(&root, validator)))
+    Ok(Some(OutputSchema::new(&root, Some(validator))))
 }
 
 impl OutputSchema {
     /// Of the schema that clients see, and the validator of what is enforced.
-    fn new(schema: &Value, validator: Validator) -> Self {
+    fn new(schema: &Value, validator: Option<Validator>) -> Self {
         let wrap = schema.get("type") != Some(&Value::from("object"));
         let legacy = wrap.then(|| wrap_for_legacy(schema).to_string());
         // `true` accepts any value; the protocol requires an object

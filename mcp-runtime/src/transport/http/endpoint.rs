@@ -217,6 +217,7 @@ impl Endpoint {
             access_rules: self.access_rules.clone(),
             address,
             rate_taken: true,
+            has_waited: false,
             client,
         }
     }

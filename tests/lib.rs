@@ -66,6 +66,8 @@ mod docs {
     struct TokenExchange;
     #[doc = include_str!("../docs/openapi.md")]
     struct OpenApi;
+    #[doc = include_str!("../docs/other-servers.md")]
+    struct OtherServers;
     #[doc = include_str!("../docs/apps.md")]
     struct Apps;
     #[doc = include_str!("../docs/layers.md")]

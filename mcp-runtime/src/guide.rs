@@ -28,6 +28,7 @@ pages! {
     dev = "dev.md";
     openapi = "openapi.md";
     token_exchange = "token-exchange.md";
+    other_servers = "other-servers.md";
     apps = "apps.md";
     layers = "layers.md";
     telemetry = "telemetry.md";

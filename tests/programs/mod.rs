@@ -19,13 +19,14 @@ pub fn manifest_dir() -> &'static Path {
 }
 
 /// The packages in the order in which they are published: each depends only on those before it.
-pub const PUBLISHED: [&str; 7] = [
+pub const PUBLISHED: [&str; 8] = [
     "mcp-runtime-macros",
     "mcp-runtime-schema",
     "mcp-runtime-fetch",
     "mcp-runtime",
     "mcp-runtime-openapi",
     "mcp-runtime-exchange",
+    "mcp-runtime-remote",
     "mcp-dev",
 ];
 

@@ -11,6 +11,7 @@ mod exchange;
 mod gateway;
 mod openapi;
 mod protected;
+mod remote;
 mod runner;
 mod service;
 mod state;

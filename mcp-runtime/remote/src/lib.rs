@@ -1,0 +1,9 @@
+#![doc = include_str!("../README.md")]
+
+mod definition;
+mod relay;
+mod remote;
+mod target;
+mod upstream;
+
+pub use remote::Remote;

@@ -1,0 +1,210 @@
+//! Another server as the program mounts it: which of its items, under which names, with which credentials.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use mcp_runtime::addition::{AddedItems, Addition, IntoAddition};
+
+use crate::{
+    target::{FromState, Target},
+    upstream::Upstream,
+};
+
+/// The most characters of the name of a remote server.
+const MAX_NAME: usize = 64;
+
+/// Another MCP server, to [add](mcp_runtime::ServerBuilder::add) to a server: its tools, prompts and resources are offered
+/// as those of the server itself are, with the layers, scopes, rates and limits that hold there.
+///
+/// ```no_run
+/// use mcp_runtime_remote::Remote;
+///
+/// struct Settings {
+///     token: String,
+/// }
+///
+/// # fn main() -> mcp_runtime::Result<()> {
+/// let github = Remote::new("github", "https://api.githubcopilot.com/mcp/")
+///     .only(["search_*", "get_*"])
+///     .bearer(|settings: &Settings| settings.token.clone());
+/// let server = mcp_runtime::server!().state(Settings { token: "..".to_owned() }).add(github).build()?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a remote server does nothing before it is added to a server"]
+pub struct Remote {
+    names: Names,
+    target: Target,
+    timeout: Duration,
+    max_concurrency: usize,
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Remote").field("name", &self.names.remote).finish_non_exhaustive()
+    }
+}
+
+/// The names of tools and prompts here, and which of them are offered.
+pub(crate) struct Names {
+    /// That of the server.
+    pub(crate) remote: String,
+    /// With the separator.
+    prefix: Option<String>,
+    separator: String,
+    only: Vec<String>,
+    except: Vec<String>,
+}
+
+impl Names {
+    /// The name of a tool or prompt here; `None` if it is not offered.
+    pub(crate) fn shown(&self, own: &str) -> Option<String> {
+        let matches = |patterns: &[String]| patterns.iter().any(|pattern| is_match(pattern, own));
+        let is_offered = (self.only.is_empty() || matches(&self.only)) && !matches(&self.except);
+        let prefix = self.prefix.as_deref().unwrap_or(&self.remote);
+        is_offered.then(|| match prefix.is_empty() {
+            true => own.to_owned(),
+            false => format!("{prefix}{}{own}", self.separator),
+        })
+    }
+}
+
+/// Whether a name is the pattern, in which one `*` at the beginning or at the end stands for any characters.
+fn is_match(pattern: &str, name: &str) -> bool {
+    match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
+        (_, Some(beginning)) => name.starts_with(beginning),
+        (Some(end), None) => name.ends_with(end),
+        (None, None) => name == pattern,
+    }
+}
+
+impl Remote {
+    /// The server at a URL, or the one that a command line starts: split by the rules of POSIX shells, and run without one.
+    /// A URL is `https`, or of this machine. `name` is the prefix of its tools and prompts, and names it in messages.
+    pub fn new(name: impl Into<String>, target: impl Into<String>) -> Self {
+        Self {
+            names: Names {
+                remote: name.into(),
+                prefix: None,
+                separator: "_".to_owned(),
+                only: Vec::new(),
+                except: Vec::new(),
+            },
+            target: Target::new(target.into()),
+            timeout: Duration::from_secs(60),
+            max_concurrency: 32,
+        }
+    }
+
+    /// Offers only the tools and prompts with these names, as the other server has them. A `*` at the end or at the
+    /// beginning stands for any characters: `search_*`.
+    pub fn only<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.names.only.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Does not offer the tools and prompts with these names, written as for [`only`](Self::only).
+    pub fn except<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.names.except.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets the prefix of its tools and prompts, in place of its name.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.names.prefix = Some(prefix.into());
+        self
+    }
+
+    /// Sets what is between prefix and name; `_` by default.
+    pub fn separator(mut self, separator: impl Into<String>) -> Self {
+        self.names.separator = separator.into();
+        self
+    }
+
+    /// Offers its tools and prompts under their own names.
+    pub fn no_prefix(self) -> Self {
+        self.prefix("")
+    }
+
+    /// Sends `Authorization: Bearer` with the token that `f` finds in the state of this server, for each request. Without
+    /// such state, nothing is sent.
+    pub fn bearer<S: ?Sized + 'static, T: Into<String>>(
+        mut self,
+        f: impl Fn(&S) -> T + Send + Sync + 'static,
+    ) -> Self {
+        let token = from_state(move |state: &S| format!("Bearer {}", f(state).into()));
+        self.target.add_header("authorization", token);
+        self
+    }
+
+    /// Sends a header with the value that `f` finds in the state of this server, for each request. Without such state,
+    /// nothing is sent.
+    pub fn header<S: ?Sized + 'static, T: Into<String>>(
+        mut self,
+        name: &str,
+        f: impl Fn(&S) -> T + Send + Sync + 'static,
+    ) -> Self {
+        self.target.add_header(name, from_state(f));
+        self
+    }
+
+    /// Sets an environment variable of its process to the value that `f` finds in the state of this server. The process
+    /// gets `PATH`, `HOME`, the language and a few others besides.
+    pub fn env<S: ?Sized + 'static, T: Into<String>>(
+        mut self,
+        name: impl Into<String>,
+        f: impl Fn(&S) -> T + Send + Sync + 'static,
+    ) -> Self {
+        self.target.add_variable(name.into(), from_state(f));
+        self
+    }
+
+    /// Sets how long it may be silent during a request: without a response or progress; 60 seconds by default.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = limit;
+        self
+    }
+
+    /// Sets how many requests are sent to it at once; 32 by default. Further ones wait.
+    pub fn max_concurrency(mut self, requests: usize) -> Self {
+        self.max_concurrency = requests;
+        self
+    }
+
+    /// What is wrong with it.
+    fn error(&self) -> Option<String> {
+        let name = &self.names.remote;
+        let is_name = (1..=MAX_NAME).contains(&name.len())
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
+        if !is_name {
+            let shown = name.escape_debug();
+            return Some(format!(
+                "`{shown}` is not a name of a remote server\nwrite 1 to {MAX_NAME} of `A-Z a-z 0-9 _ . -`"
+            ));
+        }
+        self.target.error().map(|error| format!("the remote server `{name}`: {error}"))
+    }
+}
+
+fn from_state<S: ?Sized + 'static, T: Into<String>>(
+    f: impl Fn(&S) -> T + Send + Sync + 'static,
+) -> FromState {
+    Arc::new(move |items: &AddedItems| match items.state::<S>() {
+        Some(state) => Ok(f(state).into()),
+        None => {
+            let name = std::any::type_name::<S>();
+            Err(format!("its credentials are in a `{name}`, and no state of that type is registered"))
+        }
+    })
+}
+
+impl IntoAddition for Remote {
+    fn into_addition(self) -> Addition {
+        if let Some(error) = self.error() {
+            return Addition::error(error);
+        }
+        let Self { names, target, timeout, max_concurrency } = self;
+        let name = names.remote.clone();
+        let upstream = Upstream::new(names, target, timeout, max_concurrency);
+        Addition::changing(name, move |items| upstream.follow(items))
+    }
+}

@@ -1,0 +1,9 @@
+//! Other servers as a part of one, over HTTP and as processes.
+
+mod calls;
+mod items;
+mod outage;
+mod process;
+mod questions;
+mod secrecy;
+mod support;

@@ -1,4 +1,4 @@
-//! What a client is told of a function that failed, and what the log gets: a public message, a report, a JSON-RPC error, or
+//! The error of a function that failed, as its client and the log get it: a public message, a report, a JSON-RPC error, or
 //! only that it failed. The cause of a private error is in the log alone, unless the server is told otherwise.
 
 #[cfg(feature = "tasks")]

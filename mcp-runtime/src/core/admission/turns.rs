@@ -21,7 +21,7 @@ pub(crate) struct Turns {
     state: Mutex<TurnState>,
 }
 
-/// Whoever joins a line gets the next number, so that one that waited longer has a smaller one.
+/// Each that joins a line gets the next number, so that one that waited longer has a smaller one.
 #[derive(Default)]
 struct TurnState {
     used: usize,

@@ -245,7 +245,7 @@ mod tests {
         let next = |unsent: &mut Unsent| unsent.begin_next("").map(|(_, message)| message);
         assert!(push(&mut unsent, "a") && push(&mut unsent, "a"));
         assert_eq!(next(&mut unsent), Some(text("a")));
-        // whoever has got the first may have acted on it by now
+        // a replica that has got the first may have acted on it by now
         assert!(push(&mut unsent, "a") && push(&mut unsent, "b") && push(&mut unsent, "a"));
         assert_eq!(next(&mut unsent), Some(text("a")), "which the store has not taken");
         for expected in ["a", "b"] {

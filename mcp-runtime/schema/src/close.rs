@@ -28,7 +28,7 @@ pub fn close_objects(root: &mut Value) -> bool {
         described_twice: HashSet::new(),
         closings: Vec::new(),
     };
-    closer.visit(&original, String::new(), false);
+    closer.visit(&original, "", false);
     let Closer { mut closings, described_twice, .. } = closer;
     closings.retain(|closing| !described_twice.contains(&closing.schema));
     let mut has_closed = false;
@@ -74,13 +74,13 @@ struct Closer<'s> {
 
 impl<'s> Closer<'s> {
     /// Looks at a schema, and at those in it; one that `is_part` of another is closed by that.
-    fn visit(&mut self, schema: &'s Value, pointer: String, is_part: bool) {
+    fn visit(&mut self, schema: &'s Value, pointer: &str, is_part: bool) {
         let Value::Object(map) = schema else { return };
         if !is_part && !OTHERS.iter().any(|keyword| map.contains_key(*keyword)) {
             let is_composed = composes(map);
             if pointer.is_empty() || self.members(map) == Members::Named {
                 let keyword = if is_composed { "unevaluatedProperties" } else { "additionalProperties" };
-                self.closings.push(Closing { pointer: pointer.clone(), keyword, schema });
+                self.closings.push(Closing { pointer: pointer.to_owned(), keyword, schema });
             }
             if is_composed {
                 let mut described = HashMap::new();
@@ -90,7 +90,7 @@ impl<'s> Closer<'s> {
         walk::subschemas(map, |step, child| {
             let keyword = step.split('/').nth(1).unwrap_or_default();
             if !TESTS.contains(&keyword) {
-                self.visit(child, format!("{pointer}{step}"), PARTS.contains(&keyword));
+                self.visit(child, &format!("{pointer}{step}"), PARTS.contains(&keyword));
             }
         });
     }

@@ -96,13 +96,9 @@ fn split_types(map: &mut Map<String, Value>, may_move: bool) {
         let types = TypeSet::parse(&name.into()).unwrap_or(TypeSet::ANY);
         values.iter().filter(|value| types.contains(TypeSet::of(value))).cloned().collect()
     };
-    for values in [
-        map.get("enum").and_then(Value::as_array).map(Vec::as_slice),
-        map.get("const").map(std::slice::from_ref),
-    ] {
-        if let Some(values) = values {
-            names.retain(|name| !choices(name, values).is_empty());
-        }
+    let listed = map.get("enum").and_then(Value::as_array).map(Vec::as_slice);
+    for values in [listed, map.get("const").map(std::slice::from_ref)].into_iter().flatten() {
+        names.retain(|name| !choices(name, values).is_empty());
     }
     let one = match names.as_slice() {
         [] => None,

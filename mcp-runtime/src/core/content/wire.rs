@@ -16,9 +16,12 @@ use crate::core::{
     protocol::Revision,
 };
 
+/// A key and its value.
+type Member = (String, Box<RawValue>);
+
 /// Members of an object that its type does not have, as they were written.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct WireRest(Option<Box<[(String, Box<RawValue>)]>>);
+pub(crate) struct WireRest(Option<Box<[Member]>>);
 
 impl PartialEq for WireRest {
     fn eq(&self, other: &Self) -> bool {

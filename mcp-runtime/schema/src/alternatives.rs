@@ -288,6 +288,10 @@ impl<'a> Validation<'a> {
             return types.describe();
         }
         for applicator in &node.applicators {
+            // one that is closed around what it refers to
+            if let Applicator::Ref(id) = applicator {
+                return self.describe_within(*id, levels);
+            }
             if let Some(of) = applicator.alternatives() {
                 if let Some(tag) = tag(self.nodes, &of.ids) {
                     let choices = describe_choices(tag_choices(self.nodes, &of.ids, tag).into_iter(), false);

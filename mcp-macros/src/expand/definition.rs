@@ -23,7 +23,9 @@ use crate::model::rule::{Bounds, Constraint, Rule};
 use crate::model::tool::{TaskMode, ToolOptions};
 use crate::options::entry::NamedFunction;
 use crate::syntax::function::{Function, cfgs};
-use crate::syntax::types::{generic_argument, is_object, leaf, option_inner, peel, type_to_string};
+use crate::syntax::types::{
+    generic_argument, is_object, leaf, option_inner, peel, tells_null, type_to_string,
+};
 
 /// Options as fields of a descriptor; the others come from its `EMPTY`.
 pub(crate) trait Fields {
@@ -384,7 +386,9 @@ fn describe_argument(
         blocking,
         |text, ty| quote_spanned!(hygienic_at(text.span())=> __rt::TextValue::<#ty>::value(#text)),
     );
-    quote_spanned!(span=> const #name: __rt::ArgDescriptor<#ty> = __rt::#constructor::<#types>(#sent)#calls;)
+    let nullable =
+        (constructor == "argument" && !is_text && tells_null(ty)).then(|| quote_spanned!(span=> .nullable()));
+    quote_spanned!(span=> const #name: __rt::ArgDescriptor<#ty> = __rt::#constructor::<#types>(#sent)#nullable #calls;)
 }
 
 /// The kind of type that the tokens of an argument suggest. It only selects the message for a type that cannot be an

@@ -12,7 +12,7 @@ use syn::{Attribute, Field, Fields, Generics, Item, LitStr, Meta, Path, Token, T
 use crate::expand::definition::private_scope;
 use crate::expand::idents::{hygienic_at, private_module, runtime};
 use crate::syntax::function::cfgs;
-use crate::syntax::types::{has_ident, leaf, replace_self};
+use crate::syntax::types::{has_ident, leaf, replace_self, tells_null};
 use crate::syntax::wire_names;
 
 /// The attributes that the derives read, or that change what the copy consists of.
@@ -51,7 +51,9 @@ pub(crate) fn derive_on_copy(item: &Item, krate: Option<&Path>, is_valid: bool) 
             copy.ident = copy_name.clone();
             copy.vis = Visibility::Inherited;
             copy_attrs(&mut copy.attrs)?;
-            copy_fields(&mut copy.fields, name, true)?
+            let checks = copy_fields(&mut copy.fields, name, true)?;
+            tell_nulls(&mut copy.fields, has_word(&copy.attrs, &["default"]));
+            checks
         }
         Item::Enum(copy) => {
             copy.ident = copy_name.clone();
@@ -63,6 +65,7 @@ pub(crate) fn derive_on_copy(item: &Item, krate: Option<&Path>, is_valid: bool) 
                 let cfgs = cfgs(&variant.attrs);
                 copy_attrs(&mut variant.attrs)?;
                 let fields = copy_fields(&mut variant.fields, name, is_checked)?;
+                tell_nulls(&mut variant.fields, false);
                 checks.extend(quote_spanned!(Span::mixed_site()=> #(#cfgs)* { #fields }));
             }
             checks
@@ -291,6 +294,26 @@ fn copy_fields(fields: &mut Fields, name: &Ident, are_checked: bool) -> Option<T
         copy_attrs(&mut field.attrs)?;
     }
     Some(checks)
+}
+
+/// Lets `null` differ from absence in fields that are spelled `Option<Option<T>>`, unless an attribute says how they are read;
+/// `has_default` if absent ones have the default of the struct.
+fn tell_nulls(fields: &mut Fields, has_default: bool) {
+    let is_plain = |field: &&mut Field| {
+        field.ident.is_some()
+            && tells_null(&field.ty)
+            && !has_word(&field.attrs, &[&UNCHECKED[..], &["flatten"]].concat())
+    };
+    for field in fields.iter_mut().filter(is_plain) {
+        if !has_default && !has_word(&field.attrs, &["default"]) {
+            field.attrs.push(syn::parse_quote!(#[serde(default)]));
+        }
+        if !has_word(&field.attrs, &["skip_serializing_if"]) {
+            field.attrs.push(syn::parse_quote!(#[serde(skip_serializing_if = "__rt::Option::is_none")]));
+        }
+        field.attrs.push(syn::parse_quote!(#[serde(deserialize_with = "__rt::nullable")]));
+        field.attrs.push(syn::parse_quote!(#[schemars(extend("x-mcp-null" = true))]));
+    }
 }
 
 fn check(field: &Field) -> TokenStream {

@@ -18,6 +18,11 @@ pub(crate) fn option_inner(ty: &Type) -> Option<&Type> {
     generic_argument(ty).filter(|(name, _)| *name == "Option").map(|(_, inner)| inner)
 }
 
+/// Whether a type is spelled `Option<Option<T>>`: `null` is a value of it that differs from absence.
+pub(crate) fn tells_null(ty: &Type) -> bool {
+    option_inner(ty).and_then(option_inner).is_some()
+}
+
 /// The name and the argument of a path type with one generic argument.
 pub(crate) fn generic_argument(ty: &Type) -> Option<(&Ident, &Type)> {
     let Type::Path(path) = peel(ty) else { return None };

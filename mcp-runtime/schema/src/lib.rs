@@ -57,7 +57,7 @@ pub use legacy::wrap_for_legacy;
 pub use locate::{Place, locate};
 pub use locate_inside::locate_inside;
 pub use meta_schema::check_schema;
-pub use minimize::{Direction, drop_number_formats, minimize, minimize_typed};
+pub use minimize::{Direction, NULLABLE, drop_number_formats, minimize, minimize_typed};
 pub use number::IntegerType;
 pub use pattern::{TextPattern, link_patterns};
 pub use published_values::{NonconformingValue, compile_conforming};

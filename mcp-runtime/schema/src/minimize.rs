@@ -24,6 +24,9 @@ const NUMBER_FORMATS: [&str; 17] = [
 pub(super) const ANNOTATIONS: [&str; 7] =
     ["title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"];
 
+/// The keyword of a property that may be absent, and in which `null` means something else. It is never published.
+pub const NULLABLE: &str = "x-mcp-null";
+
 /// Minimizes a root schema whose definitions are in `$defs` of the root.
 ///
 /// A `title` at the root is kept: schemars' `subschema_for` does not add one.
@@ -86,6 +89,9 @@ fn minimize_properties(map: &mut Map<String, Value>) {
         if *property == Value::Bool(false) {
             *property = json!({"not": {}});
         }
+        if let Value::Object(property) = property {
+            property.remove(NULLABLE);
+        }
         if let Value::Object(property) = property
             && property.get("title").and_then(Value::as_str).is_some_and(|title| repeats_name(title, name))
         {
@@ -114,6 +120,7 @@ fn drop_optional_nulls(map: &mut Map<String, Value>) {
     for (name, property) in properties {
         if !required.iter().any(|required| required.as_str() == Some(name))
             && let Value::Object(property) = property
+            && !property.contains_key(NULLABLE)
         {
             drop_null(property);
         }

@@ -428,3 +428,46 @@ async fn strict_reaches_structs_in_arguments_and_hand_written_schemas() {
     assert_eq!(schema("by_hand")["properties"]["filter"]["properties"]["of"]["unevaluatedProperties"], false);
     assert_eq!(schema("trusted").get("additionalProperties"), None);
 }
+
+#[tokio::test]
+async fn null_differs_from_absence_in_types_that_are_written_so() {
+    #[mcp_type]
+    #[derive(Debug)]
+    struct Change {
+        note: Option<Option<String>>,
+        plain: Option<String>,
+    }
+    #[mcp_tool(name = "change")]
+    fn change(count: Option<Option<u8>>, other: Option<u8>, change: Option<Change>) -> Json<Vec<Change>> {
+        assert!(other.is_none());
+        let seen = Change { note: None, plain: Some(format!("{count:?} {change:?}")) };
+        Json(vec![seen, Change { note: Some(None), plain: None }])
+    }
+    let server = serve(mcp_runtime::server!().tool::<change>());
+    let listed = server.request("tools/list", json!({})).await;
+    let tool = &listed.value()["tools"][0];
+    let properties = &tool["inputSchema"]["properties"];
+    for property in [&properties["count"], &properties["change"]["properties"]["note"]] {
+        assert!(property.to_string().contains("null") && property.get("x-mcp-null").is_none(), "{tool}");
+    }
+    for property in [&properties["other"], &properties["change"]["properties"]["plain"]] {
+        assert!(!property.to_string().contains("null"), "{tool}");
+    }
+    assert_eq!(tool["inputSchema"].get("required"), None, "{tool}");
+    assert!(!tool["outputSchema"].to_string().contains("x-mcp-null"), "{tool}");
+    for (sent, seen) in [
+        (json!({}), "None None"),
+        (json!({ "count": null, "other": null }), "Some(None) None"),
+        (json!({ "count": 3, "change": {} }), "Some(Some(3)) Some(Change { note: None, plain: None })"),
+        (
+            json!({ "count": "3", "change": { "note": null, "plain": null } }),
+            "Some(Some(3)) Some(Change { note: Some(None), plain: None })",
+        ),
+    ] {
+        let reply = server.call("change", sent).await;
+        let result = &reply.value()["structuredContent"];
+        assert_eq!(result[0]["plain"], seen, "{reply}");
+        assert_eq!(result[0].get("note"), None, "{reply}");
+        assert_eq!(result[1].get("note"), Some(&Value::Null), "{reply}");
+    }
+}

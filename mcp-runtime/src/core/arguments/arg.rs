@@ -7,7 +7,7 @@ use std::{any::TypeId, marker::PhantomData};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{
-    Serialize,
+    Deserialize, Deserializer, Serialize,
     de::{DeserializeOwned, Error as _},
 };
 use serde_json::Value;
@@ -20,8 +20,8 @@ use super::{
     text::missing,
 };
 use crate::schema::{
-    SAMPLE_KEY, format_error, generator, hoist_defs, link_patterns, reads_objects, sample_with_keys,
-    truncate, without_position,
+    NULLABLE, SAMPLE_KEY, format_error, generator, hoist_defs, link_patterns, reads_objects,
+    sample_with_keys, truncate, without_position,
 };
 
 /// Types that can be an argument. A message names `Leaf`, which is the `T` of a `Vec<T>`.
@@ -190,6 +190,8 @@ pub struct ArgOptions {
     pub(crate) secret: bool,
     choices: &'static [&'static str],
     pub(crate) complete: Option<CompleteFn>,
+    /// Whether `null` is a value that differs from absence.
+    nullable: bool,
     has_default: bool,
     has_example: bool,
 }
@@ -211,7 +213,7 @@ impl ArgOptions {
     /// Whether a value is a `null` that stands for the default.
     #[inline]
     fn is_absent(&self, raw: RawArgument<'_>, strict: bool) -> bool {
-        self.has_default && !strict && matches!(raw, RawArgument::Json("null"))
+        self.has_default && !self.nullable && !strict && matches!(raw, RawArgument::Json("null"))
     }
 }
 
@@ -271,6 +273,7 @@ impl<T: 'static> ArgDescriptor<T> {
                 secret: false,
                 choices: &[],
                 complete: None,
+                nullable: false,
                 has_default: false,
                 has_example: false,
             },
@@ -401,6 +404,29 @@ impl<T: 'static> ArgDescriptor<T> {
             ValueSource::Example => (self.example)(),
         }
     }
+}
+
+impl<T: DeserializeOwned + 'static> ArgDescriptor<Option<Option<T>>> {
+    /// Reads `null` as `Some(None)`, and absence as `None`.
+    #[must_use]
+    pub const fn nullable(mut self) -> Self {
+        self.options.nullable = true;
+        self.decode = |raw| match raw {
+            RawArgument::Json("null") => Ok(Some(None)),
+            other => decode_json(other),
+        };
+        self
+    }
+}
+
+/// Reads a member that is there: `null` as `Some(None)`.
+///
+/// # Errors
+/// It is not a `T`.
+pub fn nullable<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
 }
 
 /// An argument of a tool; or as `is_text` one of a prompt, or a variable of a resource's URI, which arrive as strings. A message
@@ -563,10 +589,13 @@ impl dyn AnyArg + '_ {
         }
         match self.inspect(ValueSource::Sent(raw), &mut Rules::collecting(&mut broken)) {
             Ok(_) => Ok(broken),
-            Err(error) => Err(Problem::of(raw, self.type_of(), &error, &|json| {
-                self.inspect(ValueSource::Sent(RawArgument::Json(json)), &mut Rules::accepting()).err()
-            })),
+            Err(error) => Err(Problem::of(raw, self.type_of(), &error, &|json| self.decode_error(json))),
         }
+    }
+
+    /// Why JSON text does not have its type.
+    pub(super) fn decode_error(&self, json: &str) -> Option<serde_json::Error> {
+        self.inspect(ValueSource::Sent(RawArgument::Json(json)), &mut Rules::accepting()).err()
     }
 
     pub(crate) fn property_schema(&self, generator: &mut SchemaGenerator) -> Schema {
@@ -591,6 +620,9 @@ impl dyn AnyArg + '_ {
         }
         if let Some(header) = header {
             set("x-mcp-header", header.into());
+        }
+        if self.options().nullable {
+            set(NULLABLE, true.into());
         }
         schema
     }
@@ -630,9 +662,7 @@ impl dyn AnyArg + '_ {
     /// in which every map has a member. `root` is the schema that this one is part of.
     pub(crate) fn key_error(&self, root: &Value, schema: &Value) -> Option<String> {
         let sample = sample_with_keys(root, schema)?;
-        let sample = sample.to_string();
-        let source = ValueSource::Sent(RawArgument::Json(&sample));
-        let error = without_position(&self.inspect(source, &mut Rules::accepting()).err()?);
+        let error = without_position(&self.decode_error(&sample.to_string())?);
         let expected = error.strip_prefix(&format!("invalid type: string \"{SAMPLE_KEY}\", expected "))?;
         Some(format!(
             "`{}`: a map has keys that are not text: {expected}\n\

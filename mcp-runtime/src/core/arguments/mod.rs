@@ -23,7 +23,7 @@ mod tool_input;
 pub(crate) use arg::AnyLiteral;
 pub use arg::{
     AnyArg, AnyTextValue, ArgDescriptor, DeclaredResult, HeaderArg, TextValue, argument, flatten, injected,
-    object, provided, shared,
+    nullable, object, provided, shared,
 };
 pub(crate) use arg::{declaration_errors, has_flatten, is_always_object, schema_of};
 pub use call::{Call, HandlerResult, blocking, invalid_argument, pending, ready};

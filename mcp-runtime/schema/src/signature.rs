@@ -1,6 +1,9 @@
 //! The signature of a tool: its arguments in one line, in the notation of a function call.
 
-use std::{cell::RefCell, fmt::Write as _};
+use std::{
+    cell::{Cell, RefCell},
+    fmt::Write as _,
+};
 
 use serde_json::{Map, Value};
 
@@ -8,12 +11,14 @@ use super::{MAX_PATTERN_TEXT, walk};
 
 /// The most values of an `enum`, and the most fields of a nested object, that are listed.
 const MAX_LISTED: usize = 12;
+/// The most types that a signature is made of: references that are not to definitions are followed for each.
+const MAX_TYPES: usize = 20_000;
 
 /// The signature of a tool, as in `search(query: string, limit?: integer 1..=100 = 10)`.
 ///
 /// A recursive type is written by name, and explained at the end: `grow(tree: Tree) where Tree: {children: Tree[]}`.
 pub fn signature(tool: &str, schema: &Value) -> String {
-    let writer = SignatureWriter { root: schema, named: RefCell::default() };
+    let writer = SignatureWriter { root: schema, named: RefCell::default(), left: Cell::new(MAX_TYPES) };
     let arguments = schema.as_object().map(|map| writer.arguments(map, 0)).unwrap_or_default();
     let mut signature = format!("{tool}({})", arguments.join(", "));
     // an explanation can name further types
@@ -31,6 +36,8 @@ struct SignatureWriter<'s> {
     root: &'s Value,
     /// The types that were written by name, each once, with their schemas.
     named: RefCell<Vec<(String, &'s Value)>>,
+    /// How many types may still be written.
+    left: Cell<usize>,
 }
 
 impl<'s> SignatureWriter<'s> {
@@ -82,7 +89,37 @@ impl<'s> SignatureWriter<'s> {
     }
 
     fn type_of(&self, schema: &Value, depth: usize) -> String {
-        let Some(map) = schema.as_object() else { return "any".to_owned() };
+        let left = self.left.get();
+        self.left.set(left.saturating_sub(1));
+        let Some(map) = schema.as_object().filter(|_| left > 0) else { return "any".to_owned() };
+        let parts = walk::array(map, "allOf");
+        if !parts.is_empty() {
+            let mut own = map.clone();
+            own.remove("allOf");
+            let parts = parts.iter().map(|part| self.type_of(part, depth + 1));
+            let own = self.plain_type_of(&own, depth);
+            let mut all: Vec<String> = Vec::new();
+            let mut is_object = false;
+            for part in std::iter::once(own).chain(parts).filter(|part| part != "any") {
+                if part == "object" {
+                    is_object = true;
+                    continue;
+                }
+                if !all.contains(&part) && all.len() < MAX_LISTED {
+                    all.push(part);
+                }
+            }
+            return match all.is_empty() {
+                true if is_object => "object".to_owned(),
+                true => "any".to_owned(),
+                false => all.join(" & "),
+            };
+        }
+        self.plain_type_of(map, depth)
+    }
+
+    /// The type of a schema without `allOf`.
+    fn plain_type_of(&self, map: &Map<String, Value>, depth: usize) -> String {
         if let Some(choices) = map.get("enum").and_then(Value::as_array) {
             return union(choices.iter().map(Value::to_string));
         }
@@ -317,6 +354,12 @@ mod tests {
             ),
             (json!({"type": "object", "patternProperties": {"^x": {}}}), "{[/^x/]: any}"),
             (json!({"type": ["integer", "null"]}), "integer | null"),
+            (
+                json!({"allOf": [{"properties": {"a": {}}}, {"type": "object", "properties": {"b": {}}}, {"minProperties": 1}]}),
+                "{a?: any} & {b?: any}",
+            ),
+            (json!({"allOf": [{"type": "string"}], "description": "One"}), "string"),
+            (json!({"allOf": [{"description": "Any"}]}), "any"),
             (json!({"type": "number", "exclusiveMinimum": 0}), "number >0"),
             (json!({"type": "string", "format": "date"}), "date"),
             (json!({"type": "string", "format": "uri", "maxLength": 80}), "uri ..=80 chars"),

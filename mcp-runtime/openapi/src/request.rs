@@ -300,6 +300,21 @@ impl UrlPath {
 }
 
 impl Call {
+    /// The arguments in which `null` is a value: in the JSON of a `PATCH`, it removes what is there.
+    pub(crate) fn arguments_with_null(&self) -> Vec<&str> {
+        match &self.body {
+            Some(Body { format: BodyFormat::Json(_), arguments }) if self.method == "PATCH" => {
+                match arguments {
+                    BodyArguments::Whole(argument) => vec![argument],
+                    BodyArguments::Fields { fields, .. } => {
+                        fields.iter().map(|field| &*field.argument).collect()
+                    }
+                }
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// The path with a text for each of its parameters, which `write` writes.
     ///
     /// # Errors

@@ -30,6 +30,9 @@ pub(super) enum Changes<'n> {
     WholeNumbers,
     /// Text for another type.
     Texts,
+    /// Optional members that are `null` where their schema has no `null`: they are left out, those with a default only if
+    /// `with_default`.
+    Nulls { with_default: bool },
     /// Absent members with a default, in a value that conforms: what [`leads_to_default`] says. Added members are complete:
     /// their own schema adds nothing.
     Defaults(&'n [bool]),
@@ -168,6 +171,19 @@ impl<'n> Repair<'n> {
             if let Some(id) = rules.additional_properties.filter(|_| !is_known) {
                 self.walk(id, member, depth + 1);
             }
+        }
+        if let Changes::Nulls { with_default } = self.changes {
+            let is_absent = |name: &str| {
+                rules.property(name).is_some_and(|(_, property)| {
+                    let refuses = self.nodes.get(property.schema).map(|node| node.refuses);
+                    !property.required
+                        && (with_default || property.default.is_none())
+                        && refuses.is_some_and(|types| types.contains(TypeSet::NULL))
+                })
+            };
+            let before = members.len();
+            members.retain(|name, member| !member.is_null() || !is_absent(name));
+            self.has_changed |= members.len() < before;
         }
         if matches!(self.changes, Changes::Defaults(_)) {
             for property in rules
@@ -348,6 +364,39 @@ mod tests {
         assert_eq!(coerced(&untagged, json!("{\"n\":2}"), false), json!({"n": 2}));
         let text = json!({"anyOf": [{"type": "string"}, object]});
         assert_eq!(coerced(&text, json!("{\"n\":2}"), false), json!("{\"n\":2}"));
+    }
+
+    #[test]
+    fn optional_members_that_are_null_where_there_is_no_null_are_left_out() {
+        let inner = json!({
+            "type": "object", "required": ["must"],
+            "properties": {
+                "must": {"type": "string"}, "may": {"type": "string"}, "null": {"type": ["string", "null"]},
+                "any": {}, "choice": {"enum": ["a"]}, "default": {"type": "integer", "default": 1},
+                "list": {"type": "array", "items": {"$ref": "#/$defs/Inner"}},
+                "one": {"oneOf": [{"type": "integer"}, {"$ref": "#/$defs/Inner"}]},
+            }
+        });
+        let schema = json!({"$ref": "#/$defs/Inner", "$defs": {"Inner": inner}});
+        let nulls = json!({
+            "must": null, "may": null, "null": null, "any": null, "choice": null, "default": null, "unknown": null
+        });
+        let kept = |with_default: bool| {
+            let mut kept = json!({"must": null, "null": null, "any": null, "unknown": null});
+            if !with_default {
+                kept["default"] = Value::Null;
+            }
+            kept
+        };
+        for with_default in [false, true] {
+            let (mut sent, mut expected) = (nulls.clone(), kept(with_default));
+            (sent["list"], expected["list"]) = (json!([nulls, null]), json!([kept(with_default), null]));
+            (sent["one"], expected["one"]) = (nulls.clone(), kept(with_default));
+            let validator = Validator::compile(&schema).expect("a schema");
+            assert!(validator.remove_nulls(&mut sent, with_default));
+            assert_eq!(sent, expected);
+            assert!(!validator.remove_nulls(&mut sent, with_default));
+        }
     }
 
     fn filled(schema: &Value, mut value: Value) -> Value {

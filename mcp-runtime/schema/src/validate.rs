@@ -157,6 +157,14 @@ impl Validator {
         Repair::new(&self.nodes, changes, self.max_steps).run(value).unwrap_or_default()
     }
 
+    /// Leaves out optional members that are `null` where their schema has no `null`, those with a default only if
+    /// `with_default`. Returns whether anything changed.
+    pub fn remove_nulls(&self, value: &mut Value, with_default: bool) -> bool {
+        Repair::new(&self.nodes, Changes::Nulls { with_default }, self.max_steps)
+            .run(value)
+            .unwrap_or_default()
+    }
+
     /// Adds the absent members that have a default to a value that conforms.
     ///
     /// # Errors

@@ -478,3 +478,40 @@ async fn a_call_that_names_members_is_not_sent_without_a_body() {
     }
     assert_eq!(recorder.count(), 2);
 }
+
+#[tokio::test]
+async fn null_for_what_is_optional_is_its_absence_but_not_in_the_json_of_a_patch() {
+    let recorder = Recorder::start().await;
+    let schema = json!({ "type": "object", "required": ["must"], "properties": {
+        "must": { "type": "string" }, "may": { "type": "string" }, "null": { "type": "string", "nullable": true },
+        "in": { "type": "object", "properties": { "deep": { "type": "integer" }, "list": { "type": "array", "items": {
+            "type": "object", "properties": { "end": { "type": "string" } },
+        } } } },
+    } });
+    let operation = |media: &str| {
+        let mut operation = body(media, &schema, &json!(null));
+        operation["parameters"] = json!([{ "name": "q", "in": "query", "schema": { "type": "integer" } }]);
+        operation
+    };
+    let nulls = json!({
+        "q": null, "must": "x", "may": null, "null": null, "in": { "deep": null, "list": [{ "end": null }] },
+    });
+    let server = recorder.serve(&one("POST /", &operation("application/json")));
+    server.call("call", nulls.clone()).await.expect_ok();
+    assert_eq!(recorder.last().target, "/");
+    assert_eq!(recorder.last().body, r#"{"in":{"list":[{}]},"must":"x","null":null}"#);
+    server.call("call", json!({ "must": null })).await.expect_failure("must: null is not a string");
+    let server = recorder.serve(&one("PATCH /", &operation("application/json")));
+    let reply = server.call("call", nulls.clone()).await;
+    for path in ["may", "in.deep", "in.list[0].end"] {
+        reply.expect_failure(&format!("{path}: null is not a"));
+    }
+    reply.expect_failure("; leave it out instead");
+    server.call("call", json!({ "q": null, "must": "x", "null": null })).await.expect_ok();
+    assert_eq!(
+        (recorder.last().target.as_str(), recorder.last().body.as_str()),
+        ("/", r#"{"must":"x","null":null}"#)
+    );
+    let server = recorder.serve(&one("PATCH /", &operation("application/x-www-form-urlencoded")));
+    server.call("call", nulls).await.expect_ok();
+}

@@ -60,6 +60,8 @@ pub(crate) struct ToolInput {
     validator: Option<Validator>,
     /// Of the published schema, if more is accepted: names that clients do not see are not suggested.
     published_validator: Option<Validator>,
+    /// The arguments in which `null` is not the absence of an optional member; `None` if it never is.
+    pub(crate) kept_nulls: Option<HashSet<String>>,
     /// The descriptions of the rules over several arguments.
     pub(crate) rules: Vec<&'static str>,
     /// The alternatives of its types, if they contain each other.
@@ -104,6 +106,7 @@ impl ToolInput {
             has_hidden: false,
             validator,
             published_validator: None,
+            kept_nulls: None,
             rules: Vec::new(),
             attempts: None,
         }
@@ -179,8 +182,8 @@ impl ToolInput {
         count_values(arguments) <= self.max_repaired(arguments.len())
     }
 
-    /// The arguments of a tool without typed parameters: repaired where they do not conform, and with the defaults of absent
-    /// members.
+    /// The arguments of a tool without typed parameters: repaired where they do not conform, without `null` for what is
+    /// optional, and with the defaults of absent members.
     ///
     /// # Errors
     /// The report of everything that is invalid.
@@ -196,11 +199,23 @@ impl ToolInput {
             if let (Some(members), Value::Object(repaired)) = (arguments.as_object_mut(), repaired.value) {
                 members.extend(repaired);
             }
+            self.remove_nulls(validator, &mut arguments, !strict);
             let duplicates = if has_duplicates { duplicate_keys(text) } else { Vec::new() };
             let violations = validator.validate(&arguments);
             if !duplicates.is_empty() || !violations.is_empty() {
+                // what can be left out instead of `null`
+                let mut without_nulls = arguments;
+                validator.remove_nulls(&mut without_nulls, true);
+                let left = validator.validate(&without_nulls);
+                let left: HashSet<&str> = left.iter().map(|violation| violation.path.as_str()).collect();
+                let advice = |error: &ValidationError| match error.to_string() {
+                    text if error.message.starts_with("null is ") && !left.contains(error.path.as_str()) => {
+                        format!("{text}; leave it out instead")
+                    }
+                    text => text,
+                };
                 let errors: Vec<String> =
-                    duplicates.iter().chain(&violations).map(ToString::to_string).collect();
+                    duplicates.iter().map(ToString::to_string).chain(violations.iter().map(advice)).collect();
                 return Err(report(&errors));
             }
         } else if may_have_float(text) {
@@ -208,6 +223,17 @@ impl ToolInput {
         }
         validator.add_defaults(&mut arguments).map_err(|error| report(&[error]))?;
         Ok(arguments)
+    }
+
+    /// Leaves out optional members that are `null`, where that means their absence.
+    fn remove_nulls(&self, validator: &Validator, arguments: &mut Value, with_default: bool) {
+        let (Some(kept), Some(members)) = (&self.kept_nulls, arguments.as_object_mut()) else { return };
+        let kept: Map<String, Value> =
+            kept.iter().filter_map(|name| Some((name.clone(), members.remove(name)?))).collect();
+        validator.remove_nulls(arguments, with_default);
+        if let Some(members) = arguments.as_object_mut() {
+            members.extend(kept);
+        }
     }
 
     /// The arguments after harmless mistakes in them are repaired. Of too many values, those of the members that have most of

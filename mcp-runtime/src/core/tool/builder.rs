@@ -154,6 +154,14 @@ impl ToolBuilder {
         self
     }
 
+    /// Takes `null` for an optional argument or a member of one as its absence, where a
+    /// [trusted](Self::trusted_input_schema) schema has no `null`, but not in these arguments. With
+    /// [`input_schema`](Self::input_schema), that holds for all.
+    pub fn null_is_absent_except<N: Into<String>>(mut self, arguments: impl IntoIterator<Item = N>) -> Self {
+        self.0.kept_nulls = Some(arguments.into_iter().map(Into::into).collect());
+        self
+    }
+
     /// Sets `outputSchema` on the wire; results are validated against it.
     pub fn output_schema(mut self, schema: Value) -> Self {
         self.0.output_schema = Some(HandWrittenSchema::new(schema, Enforcement::Whole));

@@ -198,7 +198,9 @@ impl ToolEntry {
             )));
         }
         let name = &spec.item.name;
-        let input = schema.input(value, name, is_new, spec.strict).map_err(error)?;
+        let mut input = schema.input(value, name, is_new, spec.strict).map_err(error)?;
+        let kept_nulls = spec.kept_nulls.clone().or_else(|| (!schema.is_trusted()).then(Vec::new));
+        input.kept_nulls = kept_nulls.map(|names| names.into_iter().collect());
         let output = output.map(|schema| schema.output(name, is_new)).transpose().map_err(error)?;
         Self::new(spec, ItemFunction::Runtime(tool.handler.clone()), state, input, None, output)
     }

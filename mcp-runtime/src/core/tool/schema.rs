@@ -150,7 +150,7 @@ impl HandWrittenSchema {
         Ok(OutputSchema::new(&published, Some(validator)))
     }
 
-    fn is_trusted(&self) -> bool {
+    pub(super) fn is_trusted(&self) -> bool {
         self.enforcement == Enforcement::Trusted
     }
 }

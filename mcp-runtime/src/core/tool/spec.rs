@@ -122,6 +122,8 @@ pub(crate) struct ToolSpec {
     pub(crate) noun: Option<&'static str>,
     /// `inputSchema` on the wire; an annotated tool's comes from its parameters.
     pub(super) input_schema: Option<HandWrittenSchema>,
+    /// The arguments of a trusted schema in which `null` is not the absence of an optional member; `None` for all of them.
+    pub(super) kept_nulls: Option<Vec<String>>,
     /// `outputSchema` on the wire; an annotated tool's comes from its return type.
     pub(super) output_schema: Option<HandWrittenSchema>,
     /// What to do about results that do not fit, if another program makes them.
@@ -150,6 +152,7 @@ impl ToolSpec {
             },
             noun: None,
             input_schema: None,
+            kept_nulls: None,
             output_schema: None,
             remedy: None,
             hints: Hints {

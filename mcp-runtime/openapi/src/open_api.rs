@@ -78,7 +78,7 @@ impl fmt::Debug for OpenApi {
 }
 
 impl OpenApi {
-    /// Reads a description in OpenAPI 3.0 or 3.1, in JSON or YAML.
+    /// Reads a description in OpenAPI 3.0 or 3.1, in JSON or YAML; one of 3.2 is read as 3.1.
     ///
     /// # Errors
     /// It is not a description, or of another version.

@@ -443,7 +443,7 @@ fn request_body(
     }
     let is_json_body = matches!(format, BodyFormat::Json(_));
     let Some(object) = plain_object(reader, &schema)?
-        .filter(|object| required || !is_json_body || object.required.is_empty())
+        .filter(|object| !is_json_body || ((required || object.required.is_empty()) && object.has_members))
     else {
         return Ok(whole(schema, format));
     };
@@ -492,6 +492,8 @@ struct PlainObject {
     required: HashSet<String>,
     /// How many members it has.
     count: RangeInclusive<usize>,
+    /// Whether it has members, or must have none: an object without may be any.
+    has_members: bool,
 }
 
 /// The object that a schema describes, with those of its `allOf`; `None` for other values, or too many members.
@@ -524,10 +526,10 @@ fn plain_object(reader: &mut Reader<'_>, schema: &Value) -> Result<Option<PlainO
         }
     }
     // a closed part refuses the members of the others
-    if !(1..=MAX_ARGUMENTS).contains(&members.len()) || (is_closed && described > 1) {
+    if members.len() > MAX_ARGUMENTS || described == 0 || (is_closed && described > 1) {
         return Ok(None);
     }
-    let mut shown = Map::new();
+    let (has_members, mut shown) = (!members.is_empty() || is_closed, Map::new());
     for (name, mut schemas) in members {
         let schema = if schemas.len() == 1 { schemas.remove(0) } else { json!({ "allOf": schemas }) };
         let target = reader.target(&mut Trail::default(), &schema)?.unwrap_or_default();
@@ -540,7 +542,7 @@ fn plain_object(reader: &mut Reader<'_>, schema: &Value) -> Result<Option<PlainO
     required.retain(|name| shown.contains_key(name));
     let least = usize::try_from(least).unwrap_or(usize::MAX);
     let count = least..=usize::try_from(most).unwrap_or(usize::MAX);
-    Ok(Some(PlainObject { members: shown, required, count }))
+    Ok(Some(PlainObject { members: shown, required, count, has_members }))
 }
 
 /// Whether a schema says nothing of an object but its members.

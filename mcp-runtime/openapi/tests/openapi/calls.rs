@@ -515,3 +515,27 @@ async fn null_for_what_is_optional_is_its_absence_but_not_in_the_json_of_a_patch
     let server = recorder.serve(&one("PATCH /", &operation("application/x-www-form-urlencoded")));
     server.call("call", nulls).await.expect_ok();
 }
+
+#[tokio::test]
+async fn a_form_without_fields_is_no_argument_and_any_object_is_one() {
+    let recorder = Recorder::start().await;
+    let none = json!({ "type": "object", "properties": {} });
+    let form = "application/x-www-form-urlencoded";
+    for (media, schema, is_argument) in [
+        (form, &none, false),
+        ("application/json", &none, true),
+        ("application/json", &json!({ "type": "object" }), true),
+        (
+            "application/json",
+            &json!({ "type": "object", "properties": {}, "additionalProperties": false }),
+            false,
+        ),
+    ] {
+        let operation = json!({ "requestBody": { "content": { media: { "schema": schema } } } });
+        let server = recorder.serve(&one("GET /", &operation));
+        let properties = server.list_tools().await[0]["inputSchema"]["properties"].clone();
+        assert_eq!(properties.get("body").is_some(), is_argument, "{media} {schema}: {properties}");
+        server.call("call", json!({})).await.expect_ok();
+        assert_eq!(recorder.last().body, "");
+    }
+}

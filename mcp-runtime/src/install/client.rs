@@ -57,6 +57,8 @@ pub(super) struct Client {
     pub(super) table: &'static str,
     pub(super) write: Write,
     pub(super) reference: Reference,
+    /// The member by which it loads the tools of a server at once, if it loads those of others when it looks for some.
+    pub(super) always_load: Option<&'static str>,
     /// Its command, if it has one.
     pub(super) program: Option<&'static str>,
     /// A link that adds a server, of its name and entry.
@@ -74,6 +76,7 @@ const USUAL: Client = Client {
     table: "mcpServers",
     write: |launch, _| usual(launch, &[], Some((&[], "url"))),
     reference: Reference::None,
+    always_load: None,
     program: None,
     link: None,
 };
@@ -104,6 +107,7 @@ pub(super) const CLIENTS: [Client; 15] = [
         write: |launch, _| usual(launch, &[], Some((&[("type", "http")], "url"))),
         // without a default, a variable that is not set is an error of the whole file
         reference: Reference::Variable("${", ":-}"),
+        always_load: Some("alwaysLoad"),
         program: Some("claude"),
         ..USUAL
     },

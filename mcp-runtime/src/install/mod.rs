@@ -185,6 +185,59 @@ fn take_secrets(
     Ok((others, secrets))
 }
 
+/// The variables that a server gets: its settings, and those that the options name.
+fn variables_of(
+    server: &ToInstall,
+    options: &Options,
+    secrets: &[GivenSecret],
+    notes: &mut Vec<String>,
+) -> Vec<Variable> {
+    let mut variables: Vec<Variable> = Vec::new();
+    for setting in &server.settings {
+        let SettingToInstall { variable, given, description, is_secret, is_required, .. } = setting;
+        let flag = secrets.iter().find(|(own, ..)| own == variable).map(|(.., value)| value);
+        if !setting.is_used && flag.is_none() {
+            continue;
+        }
+        let value = match (given, options.project) {
+            (_, is_for_project) if *is_secret => match flag {
+                Some(secret) if !is_for_project => VariableValue::Secret(secret.clone()),
+                _ => VariableValue::Reference,
+            },
+            (Some(text), false) => VariableValue::Text(text.clone()),
+            (None, _) if !*is_required => continue,
+            (Some(_), true) if !*is_required => {
+                notes.push(format!(
+                    "`{variable}` is set here, and is not written: the file of a project is committed"
+                ));
+                continue;
+            }
+            _ => VariableValue::Missing,
+        };
+        variables.push(Variable {
+            name: variable.clone(),
+            value,
+            description: description.lines().next().unwrap_or_default().to_owned(),
+            is_required: *is_required,
+            is_secret: *is_secret,
+        });
+    }
+    for (name, value) in &options.env {
+        let known = variables.iter().position(|variable| variable.name == *name);
+        let is_secret =
+            sounds_secret(name) || server.settings.iter().any(|own| own.is_secret && own.variable == *name);
+        let value = match value {
+            Some(text) if is_secret => VariableValue::Secret(text.clone()),
+            Some(text) => VariableValue::Text(text.clone()),
+            None => VariableValue::Reference,
+        };
+        let description = known.map(|at| variables.remove(at).description).unwrap_or_default();
+        let name = name.clone();
+        variables.push(Variable { name, value, description, is_required: true, is_secret });
+    }
+    variables
+}
+
 /// The name of a server by its program, unless that runs others.
 fn name_of_command(command: &[String]) -> std::result::Result<String, &'static str> {
     const RUNNERS: [&str; 14] = [
@@ -242,6 +295,7 @@ struct Installer<'a> {
 }
 
 /// The parts of an entry.
+#[derive(Clone)]
 struct Planned {
     launch: Option<Launch>,
     variables: Vec<Variable>,
@@ -249,6 +303,62 @@ struct Planned {
     notes: Vec<String>,
     /// Whether it goes into the file of a project.
     is_for_project: bool,
+    /// Whether the client loads the tools at once.
+    always_load: bool,
+}
+
+impl Planned {
+    /// The entry with these variables, and what VS Code is to ask.
+    ///
+    /// # Errors
+    /// No server is named, or the file of the client cannot have it.
+    fn entry(
+        &self,
+        client: &Client,
+        variables: &[Variable],
+        name: &str,
+    ) -> std::result::Result<(Members, Vec<Value>), String> {
+        let Some(launch) = &self.launch else {
+            return Err("a server is missing: `-- COMMAND`, or `--http URL`".to_owned());
+        };
+        let (mut members, inputs) = client.entry(launch, variables, name).ok_or_else(|| {
+            format!("the file of {} has no URLs\nadd the URL in its settings, as a connector", client.title)
+        })?;
+        members.extend(client.always_load.filter(|_| self.always_load).map(|member| (member, true.into())));
+        Ok((members, inputs))
+    }
+}
+
+/// What becomes of a file: nothing is written before it is known.
+struct Edit {
+    outcome: Outcome,
+    /// The text of the file afterwards; `None` if it stays.
+    text: Option<String>,
+    /// What is left for the user.
+    notes: String,
+}
+
+enum Outcome {
+    /// With the entry as it is shown.
+    Added(String),
+    Present,
+    Removed,
+    Absent,
+}
+
+impl Edit {
+    /// What was done, or would be: `written` has the copy of the file as it was, if one was made.
+    fn report(&self, name: &str, file: &str, written: Option<&str>) -> String {
+        let done = match (&self.outcome, written) {
+            (Outcome::Added(_), Some(copied)) => format!("added `{name}` to `{file}`{copied}"),
+            (Outcome::Added(entry), None) => format!("would add to `{file}`:\n\n{}", entry.trim_end()),
+            (Outcome::Present, _) => format!("`{name}` is in `{file}` already"),
+            (Outcome::Removed, Some(copied)) => format!("removed `{name}` from `{file}`{copied}"),
+            (Outcome::Removed, None) => format!("would remove `{name}` from `{file}`"),
+            (Outcome::Absent, _) => format!("`{name}` is not in `{file}`: nothing to remove"),
+        };
+        format!("{done}\n{}", self.notes)
+    }
 }
 
 impl Installer<'_> {
@@ -302,7 +412,16 @@ impl Installer<'_> {
             }
             (false, _) => client.user_files(&self.around),
         };
+        if options.always_load && client.always_load.is_none() {
+            return Err(format!(
+                "{} has no option to load tools at once\n`--always-load` is for `claude-code`",
+                client.title
+            ));
+        }
         let planned = self.plan(server, options)?;
+        if planned.launch.is_some() || !options.remove {
+            planned.entry(client, &[], &server.name)?;
+        }
         let Some(first) = files.first() else { return Err(format!("{} has no file", client.title)) };
         if options.print || (client.way == Way::Print && !options.remove) {
             return self.print(client, server, &planned, first);
@@ -317,12 +436,12 @@ impl Installer<'_> {
             Way::File => {
                 // what stops one of several files stops all of them, before the first is written
                 if let [_, _, ..] = &files[..] {
-                    let dry = Options { dry_run: true, ..options.clone() };
                     for path in &files {
-                        self.install_in_file(client, server, &dry, &planned, path)?;
-                        self.read(path, options)?.check_writable().map_err(|problem| {
-                            format!("`{}` is as it was: {problem}", self.around.shown(path))
-                        })?;
+                        let file = self.read(path, options)?;
+                        let shown = self.around.shown(path);
+                        let edit = self.edit(client, server, options, &planned, &file, &shown, false);
+                        edit.and_then(|_| file.check_writable())
+                            .map_err(|problem| self.in_file(path, &problem))?;
                     }
                 }
                 let mut report = String::new();
@@ -383,52 +502,12 @@ impl Installer<'_> {
             }
             (None, None) => None,
         };
-        let mut variables: Vec<Variable> = Vec::new();
-        if matches!(launch, Some(Launch::Command { .. })) {
-            for setting in &server.settings {
-                let SettingToInstall { variable, given, description, is_secret, is_required, .. } = setting;
-                let flag = secrets.iter().find(|(own, ..)| own == variable).map(|(.., value)| value);
-                if !setting.is_used && flag.is_none() {
-                    continue;
-                }
-                let value = match (given, options.project) {
-                    (_, is_for_project) if *is_secret => match flag {
-                        Some(secret) if !is_for_project => VariableValue::Secret(secret.clone()),
-                        _ => VariableValue::Reference,
-                    },
-                    (Some(text), false) => VariableValue::Text(text.clone()),
-                    (None, _) if !*is_required => continue,
-                    (Some(_), true) if !*is_required => {
-                        notes.push(format!(
-                            "`{variable}` is set here, and is not written: the file of a project is committed"
-                        ));
-                        continue;
-                    }
-                    _ => VariableValue::Missing,
-                };
-                variables.push(Variable {
-                    name: variable.clone(),
-                    value,
-                    description: description.lines().next().unwrap_or_default().to_owned(),
-                    is_required: *is_required,
-                    is_secret: *is_secret,
-                });
-            }
-            for (name, value) in &options.env {
-                let known = variables.iter().position(|variable| variable.name == *name);
-                let is_secret = sounds_secret(name)
-                    || server.settings.iter().any(|own| own.is_secret && own.variable == *name);
-                let value = match value {
-                    Some(text) if is_secret => VariableValue::Secret(text.clone()),
-                    Some(text) => VariableValue::Text(text.clone()),
-                    None => VariableValue::Reference,
-                };
-                let description = known.map(|at| variables.remove(at).description).unwrap_or_default();
-                let name = name.clone();
-                variables.push(Variable { name, value, description, is_required: true, is_secret });
-            }
-        }
-        Ok(Planned { launch, variables, notes, is_for_project: options.project })
+        let variables = match launch {
+            Some(Launch::Command { .. }) => variables_of(server, options, &secrets, &mut notes),
+            _ => Vec::new(),
+        };
+        let Options { project: is_for_project, always_load, .. } = *options;
+        Ok(Planned { launch, variables, notes, is_for_project, always_load })
     }
 
     /// A note about a program that the client would not find.
@@ -513,6 +592,7 @@ impl Installer<'_> {
         &mut self,
         client: &Client,
         options: &Options,
+        may_ask: bool,
         variables: &mut Vec<Variable>,
         present: &Value,
     ) {
@@ -537,7 +617,7 @@ impl Installer<'_> {
             let now = self.around.variables.get(&variable.name).and_then(|value| value.to_str());
             if let (true, false, Some(now)) = (is_named, options.project, now) {
                 variable.value = VariableValue::Secret(now.to_owned());
-            } else if !options.project && !options.dry_run && !options.print && variable.is_required {
+            } else if may_ask && !options.project && variable.is_required {
                 let about = match variable.description.as_str() {
                     "" => String::new(),
                     text => format!(" ({text})"),
@@ -554,7 +634,14 @@ impl Installer<'_> {
     }
 
     /// The entry as it is shown: secrets are placeholders.
-    fn shown_entry(client: &Client, server: &ToInstall, planned: &Planned) -> Option<(Members, Vec<Value>)> {
+    ///
+    /// # Errors
+    /// As of [`Planned::entry`].
+    fn shown_entry(
+        client: &Client,
+        server: &ToInstall,
+        planned: &Planned,
+    ) -> std::result::Result<(Members, Vec<Value>), String> {
         let mut variables = planned.variables.clone();
         for variable in &mut variables {
             let is_hidden = match variable.value {
@@ -571,9 +658,28 @@ impl Installer<'_> {
                 };
             }
         }
-        let (mut members, inputs) = client.entry(planned.launch.as_ref()?, &variables, &server.name)?;
+        let (mut members, inputs) = planned.entry(client, &variables, &server.name)?;
         members.retain(|(member, _)| !(planned.is_for_project && client.is_of_user(member)));
-        Some((members, inputs))
+        Ok((members, inputs))
+    }
+
+    /// The same as the text of a file.
+    ///
+    /// # Errors
+    /// As of [`Planned::entry`].
+    fn shown_text(
+        client: &Client,
+        server: &ToInstall,
+        planned: &Planned,
+    ) -> std::result::Result<String, String> {
+        let (members, inputs) = Self::shown_entry(client, server, planned)?;
+        if client.format == Format::Yaml {
+            return Ok(yaml_snippet(client.table, &server.name, &members));
+        }
+        let mut document = Document::parse(client.format, "")?;
+        document.set(client.table, &server.name, &members, Change::Replace);
+        document.add_inputs(&inputs)?;
+        Ok(document.text())
     }
 
     /// The entry, its place and the link.
@@ -584,20 +690,9 @@ impl Installer<'_> {
         planned: &Planned,
         path: &Path,
     ) -> std::result::Result<String, String> {
-        if planned.launch.is_none() {
-            return Err("a server is missing: `-- COMMAND`, or `--http URL`".to_owned());
-        }
-        let (members, inputs) =
-            Self::shown_entry(client, server, planned).ok_or_else(|| without_url(client))?;
+        let shown = Self::shown_text(client, server, planned)?;
         let mut text = format!("{} reads `{}`:\n\n", client.title, self.around.shown(path));
-        if client.format == Format::Yaml {
-            text += yaml_snippet(client.table, &server.name, &members).trim_end();
-        } else {
-            let mut document = Document::parse(client.format, "")?;
-            document.set(client.table, &server.name, &members, Change::Replace);
-            document.add_inputs(&inputs)?;
-            text += document.text().trim_end();
-        }
+        text += shown.trim_end();
         text.push('\n');
         let mut notes = notes_of(client, server, planned, &self.around.shown(path), true);
         if let Some(link) = client.link {
@@ -615,9 +710,7 @@ impl Installer<'_> {
                 notes +=
                     &format!("note: the link has no {}: add it to the entry afterwards\n", absent.join(", "));
             }
-            let entry =
-                planned.launch.as_ref().and_then(|launch| client.entry(launch, &variables, &server.name));
-            let (members, inputs) = entry.unwrap_or_default();
+            let (members, inputs) = planned.entry(client, &variables, &server.name)?;
             let mut entry = to_object(&members);
             if !inputs.is_empty() {
                 entry[document::INPUTS] = inputs.into();
@@ -651,102 +744,88 @@ impl Installer<'_> {
         planned: &Planned,
         path: &Path,
     ) -> std::result::Result<String, String> {
-        for _ in 0..MAX_ATTEMPTS {
-            if let Some(report) = self.try_in_file(client, server, options, planned, path)? {
-                return Ok(report);
-            }
-        }
         let shown = self.around.shown(path);
-        Err(format!("`{shown}` is as it was: other programs change it all the time\ntry again"))
+        for _ in 0..MAX_ATTEMPTS {
+            let file = self.read(path, options)?;
+            let edit = self.edit(client, server, options, planned, &file, &shown, !options.dry_run);
+            let edit = edit.map_err(|problem| self.in_file(path, &problem))?;
+            let mut written = None;
+            if let Some(text) = edit.text.as_ref().filter(|_| !options.dry_run) {
+                match file.replace(text).map_err(|problem| self.in_file(path, &problem))? {
+                    Replaced::Done(copy) => written = Some(self.copied(copy)),
+                    Replaced::Changed => continue,
+                }
+            }
+            return Ok(edit.report(&server.name, &shown, written.as_deref()));
+        }
+        Err(self.in_file(path, "other programs change it all the time\ntry again"))
     }
 
-    /// Adds or removes an entry; `None` if another program has changed the file meanwhile.
-    fn try_in_file(
+    /// What is to become of a file, which is `shown` as that; `may_ask` whether the user can be asked for values.
+    ///
+    /// # Errors
+    /// The file has another server of that name, or it cannot have this one.
+    fn edit(
         &mut self,
         client: &Client,
         server: &ToInstall,
         options: &Options,
         planned: &Planned,
-        path: &Path,
-    ) -> std::result::Result<Option<String>, String> {
-        let shown = self.around.shown(path);
-        let in_file = |problem: String| format!("`{shown}` is as it was: {problem}");
-        let file = self.read(path, options)?;
-        let mut document = Document::parse(client.format, file.text().map_err(in_file)?).map_err(in_file)?;
-        let present = document.get(client.table, &server.name).map_err(in_file)?;
-        let own = match &planned.launch {
-            Some(launch) => {
-                Some(client.entry(launch, &[], &server.name).ok_or_else(|| without_url(client))?.0)
-            }
-            None => None,
-        };
-        let is_same = match (&present, &own) {
-            (Some(present), Some(own)) => is_same_server(present, own),
+        file: &TextFile,
+        shown: &str,
+        may_ask: bool,
+    ) -> std::result::Result<Edit, String> {
+        let mut document = Document::parse(client.format, file.text()?)?;
+        let present = document.get(client.table, &server.name)?;
+        let is_same = match (&present, &planned.launch) {
+            (Some(present), Some(_)) => is_same_server(present, &planned.entry(client, &[], &server.name)?.0),
             _ => true,
         };
         if !is_same && !options.force {
-            return Err(in_file(another(&server.name)));
+            return Err(another(&server.name));
         }
         if options.remove {
             let Some(present) = present else {
-                return Ok(Some(format!("`{}` is not in `{shown}`: nothing to remove\n", server.name)));
+                return Ok(Edit { outcome: Outcome::Absent, text: None, notes: String::new() });
             };
-            if options.dry_run {
-                return Ok(Some(format!("would remove `{}` from `{shown}`\n", server.name)));
-            }
             document.remove(client.table, &server.name);
             document.remove_inputs(&server.name, &present);
             let text = document.text();
-            Self::verify(client, server, &text, None).map_err(in_file)?;
-            let Replaced::Done(copy) = file.replace(&text).map_err(in_file)? else { return Ok(None) };
-            return Ok(Some(format!("removed `{}` from `{shown}`{}\n", server.name, self.copied(copy))));
+            Self::verify(client, server, &text, None)?;
+            return Ok(Edit { outcome: Outcome::Removed, text: Some(text), notes: String::new() });
         }
-        let Some(launch) = &planned.launch else {
-            return Err("a server is missing: `-- COMMAND`, or `--http URL`".to_owned());
-        };
         let kept = present.clone().filter(|_| is_same).unwrap_or_default();
-        let mut variables = planned.variables.clone();
-        self.resolve(client, options, &mut variables, &kept);
-        let mut resolved = Planned {
-            launch: Some(launch.clone()),
-            variables,
-            notes: planned.notes.clone(),
-            is_for_project: planned.is_for_project,
-        };
-        let entry = client.entry(launch, &resolved.variables, &server.name);
-        let (mut members, inputs) = entry.ok_or_else(|| without_url(client))?;
+        let mut resolved = planned.clone();
+        self.resolve(client, options, may_ask, &mut resolved.variables, &kept);
+        let (mut members, inputs) = resolved.entry(client, &resolved.variables, &server.name)?;
         keep_forwarded(client, &mut members, &kept);
         let change = if is_same && present.is_some() { Change::Merge } else { Change::Replace };
         let before = document.text();
         document.set(client.table, &server.name, &members, change);
-        document.add_inputs(&inputs).map_err(in_file)?;
+        document.add_inputs(&inputs)?;
         let mut text = document.text();
         // a new file ends with a line end, and one that is there as it did
         if before.trim().is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
-        let mut report = if text == before && file.exists() {
-            format!("`{}` is in `{shown}` already\n", server.name)
-        } else if options.dry_run {
-            let mut preview = Document::parse(client.format, "")?;
-            let shown_members = Self::shown_entry(client, server, &resolved);
-            let (shown_members, shown_inputs) = shown_members.ok_or_else(|| without_url(client))?;
-            preview.set(client.table, &server.name, &shown_members, Change::Replace);
-            preview.add_inputs(&shown_inputs)?;
-            format!("would add to `{shown}`:\n\n{}\n", preview.text().trim_end())
-        } else {
-            Self::verify(client, server, &text, Some(&members)).map_err(in_file)?;
-            let Replaced::Done(copy) = file.replace(&text).map_err(in_file)? else { return Ok(None) };
-            format!("added `{}` to `{shown}`{}\n", server.name, self.copied(copy))
-        };
         if client.reads_plain_json() && serde_json::from_str::<Value>(&text).is_err() {
             resolved.notes.push(format!(
                 "`{shown}` has comments or trailing commas, which {} may refuse: remove them",
                 client.title
             ));
         }
-        report += &notes_of(client, server, &resolved, &shown, false);
-        Ok(Some(report))
+        let notes = notes_of(client, server, &resolved, shown, false);
+        if text == before && file.exists() {
+            return Ok(Edit { outcome: Outcome::Present, text: None, notes });
+        }
+        Self::verify(client, server, &text, Some(&members))?;
+        let entry = Self::shown_text(client, server, &resolved)?;
+        Ok(Edit { outcome: Outcome::Added(entry), text: Some(text), notes })
+    }
+
+    /// The problem with a file that was not changed.
+    fn in_file(&self, path: &Path, problem: &str) -> String {
+        format!("`{}` is as it was: {problem}", self.around.shown(path))
     }
 
     /// Reads a file of the project in this folder, or of the user.
@@ -883,10 +962,6 @@ fn another(name: &str) -> String {
     format!(
         "another server is named `{name}`\n`--force` replaces it, and `--name` is another name for this one"
     )
-}
-
-fn without_url(client: &Client) -> String {
-    format!("the file of {} has no URLs\nadd the URL in its settings, as a connector", client.title)
 }
 
 fn to_object(members: &Members) -> Value {

@@ -16,12 +16,23 @@ pub(super) struct Options {
     pub(super) print: bool,
     pub(super) force: bool,
     pub(super) remove: bool,
+    pub(super) always_load: bool,
     /// The arguments after `--`.
     pub(super) rest: Option<Vec<String>>,
 }
 
-const OPTIONS: [&str; 9] =
-    ["--project", "--name", "--http", "--env", "--dry-run", "--print", "--force", "--remove", "--help"];
+const OPTIONS: [&str; 10] = [
+    "--project",
+    "--name",
+    "--http",
+    "--env",
+    "--dry-run",
+    "--print",
+    "--force",
+    "--remove",
+    "--always-load",
+    "--help",
+];
 
 impl Options {
     /// # Errors
@@ -44,6 +55,7 @@ impl Options {
                 "--print" => &mut options.print,
                 "--force" => &mut options.force,
                 "--remove" => &mut options.remove,
+                "--always-load" => &mut options.always_load,
                 "--help" | "-h" => &mut options.is_help,
                 "--name" | "--http" | "--env" => {
                     let value = given.or_else(|| arguments.next()).filter(|value| !value.is_empty());
@@ -171,6 +183,7 @@ Adds this server to a client; without one, to a client that is found on this mac
   --print       show the entry and where it belongs, for writing it yourself
   --force       replace another server of that name
   --remove      remove the server
+  --always-load Claude Code loads the tools at once, and not when it looks for some
 
 written: {}
 printed: {}",

@@ -147,6 +147,26 @@ fn the_file_of_each_client_is_where_its_system_has_it() {
 }
 
 #[test]
+fn claude_code_loads_tools_at_once_on_request_and_keeps_what_its_user_has_written() {
+    let machine = Machine::new("always-load");
+    let install = |line: &str| install_with(machine.around(Platform::Linux, &[]), line, None).0;
+    let loads = || {
+        let file: Value = serde_json::from_str(&machine.read(".claude.json")).expect("JSON");
+        file["mcpServers"]["ledger"]["alwaysLoad"].clone()
+    };
+    let shown = install("claude-code --always-load --dry-run").expect("a report");
+    assert!(shown.contains("would add") && shown.contains("\"alwaysLoad\": true"), "{shown}");
+    install("claude-code").expect("a report");
+    assert_eq!(loads(), Value::Null);
+    install("claude-code --always-load").expect("a report");
+    assert_eq!(loads(), true);
+    let again = install("claude-code").expect("a report");
+    assert!(again.contains("already") && loads() == true, "{again}");
+    let error = install("cursor --always-load").expect_err("another client");
+    assert!(error.contains("`--always-load` is for `claude-code`"), "{error}");
+}
+
+#[test]
 fn claude_desktop_as_a_package_of_windows_gets_the_entry_in_its_own_folder() {
     let machine = Machine::new("msix");
     let packaged = "AppData/Local/Packages/Claude_pzs8/LocalCache/Roaming/Claude/claude_desktop_config.json";

@@ -162,6 +162,7 @@ fn is_packaged(made: &Made, server: &str) {
         let left = "not started here, only known by their headers: darwin-universal, linux-arm64, win32-x64";
         assert!(text(&output.stderr).contains(left), "{output:?}");
     };
+    is_built_by_its_workflow(made);
     package("mcpb");
     // modes are those of the archive
     let unpack = "import os, sys, zipfile\n\
@@ -249,4 +250,50 @@ fn is_packaged(made: &Made, server: &str) {
     let started = made.run(Path::new("npx"), &line);
     assert!(text(&started.stdout).contains("Hello, Ada!"), "{started:?}");
     assert_eq!(fs::read_dir(made.path("dist/npm")).expect("a folder").count(), 5);
+}
+
+/// The step of the workflow that builds a program is run, for this target.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn is_built_by_its_workflow(made: &Made) {
+    let written = made.mcp_dev(&["package", "workflow"]);
+    assert_eq!(text(&written.stdout), ".github/workflows/bundles.yml\n", "{written:?}");
+    let workflow = fs::read_to_string(made.path(".github/workflows/bundles.yml")).expect("a workflow");
+    let step = workflow.split("- name: Build\n        run: |\n").nth(1).expect("the step");
+    let script: String = step
+        .lines()
+        .take_while(|line| line.starts_with("          "))
+        .map(|line| format!("{}\n", line.trim()))
+        .collect();
+    let target = "x86_64-unknown-linux-gnu";
+    let mut command = made.command(Path::new("bash"), &["-e", "-c", &script]);
+    command.env("TARGET", target).env("SUFFIX", "").env("CARGO_NET_OFFLINE", "true");
+    // those of rustup are in the home of who runs the tests
+    for name in ["CARGO_HOME", "RUSTUP_HOME"] {
+        let folder = format!(".{}", name.split('_').next().unwrap_or_default().to_lowercase());
+        let own = std::env::var_os(name).map(PathBuf::from);
+        let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+        command.env(name, own.unwrap_or_else(|| home.join(folder)));
+    }
+    let built = command.env("CARGO_TARGET_DIR", target()).output().expect("bash");
+    assert!(built.status.success(), "{}", text(&built.stderr));
+    let program = made.path(&format!("programs/{target}/{NAME}"));
+    assert!(
+        text(&made.run(&program, &["call", "greet", r#"{"name": "Ada"}"#]).stdout).contains("Hello, Ada!")
+    );
+    // the five targets are those that a bundle may have
+    for triple in [
+        "x86_64-unknown-linux-musl",
+        "aarch64-unknown-linux-musl",
+        "x86_64-apple-darwin",
+        "aarch64-apple-darwin",
+        "x86_64-pc-windows-msvc",
+    ] {
+        assert!(workflow.contains(&format!("target: {triple},")), "{triple}");
+    }
+    // what its author has changed stays
+    let again = made.mcp_dev(&["package", "workflow"]);
+    assert!(
+        !again.status.success() && text(&again.stderr).contains("exists, and is left alone"),
+        "{again:?}"
+    );
 }

@@ -7,6 +7,7 @@ mod mcpb;
 mod npm;
 mod program;
 mod server_json;
+mod workflow;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -59,6 +60,9 @@ pub(crate) fn command() -> Command {
                 .about("A launcher and a package for each target, for npm")
                 .args(shared.clone()),
         )
+        .subcommand(workflow::command(
+            shared.iter().filter(|one| ["manifest", "bin"].contains(&one.get_id().as_str())).cloned(),
+        ))
         .subcommand({
             let program = Arg::new("program").long("program").value_name("FILE");
             let is_used = |argument: &Arg| {
@@ -78,8 +82,10 @@ pub(crate) fn command() -> Command {
 /// All that is missing or wrong of programs, manifest and files, or a file cannot be written.
 pub(crate) fn run(arguments: &ArgMatches) -> Outcome {
     let Some((kind, arguments)) = arguments.subcommand() else { return Ok(ExitCode::from(2)) };
-    if kind == "server-json" {
-        return server_json::run(arguments);
+    match kind {
+        "server-json" => return server_json::run(arguments),
+        "workflow" => return workflow::run(arguments),
+        _ => {}
     }
     let mut problems = Vec::new();
     let input = Input::read(arguments, &mut problems)?;

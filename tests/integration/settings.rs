@@ -545,6 +545,14 @@ fn the_command_config_prints_values_and_sources_and_fails_if_something_is_wrong(
         assert!(table.lines().any(found), "{row:?}: {table}");
     }
     assert!(table.contains(&format!("file: {file}")), "{table}");
+    // one whose name only begins like that of a wrong one is shown as it is used
+    let beside =
+        Probe::complete().set("PROBE_WAIT", "90s").set("PROBE_WAIT_BETWEEN", "soon").arg(&["config"]).run();
+    let table = String::from_utf8_lossy(&beside.stdout);
+    let row = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    for expected in ["wait 1m 30s PROBE_WAIT", "wait_between soon PROBE_WAIT_BETWEEN"] {
+        assert!(table.lines().any(|line| row(line) == expected), "{expected}: {table}");
+    }
     let output = Probe::new().arg(&["config"]).run();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stdout).contains("not set"));

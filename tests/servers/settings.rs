@@ -40,6 +40,8 @@ struct Settings {
     tags: Option<Vec<String>>,
     #[mcp(flag = "wait-for")]
     wait: Option<Duration>,
+    /// Between two attempts
+    wait_between: Option<Duration>,
     #[mcp(default)]
     verbose: bool,
     limits: Limits,

@@ -203,10 +203,10 @@ pub fn deserialize_config<'de, S: Config, D: Deserializer<'de>>(deserializer: D)
     match decode_members(&mut members).filter(|_| durations.is_empty()) {
         Some(settings) => Ok(settings),
         None => {
-            let problems = object_errors(&args::<S>(), &Value::Bool(true), &members, &[]);
-            let mut errors: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            errors.extend(durations.into_iter().map(|(path, text)| format!("{path}: {text}")));
-            Err(D::Error::custom(errors.join("; ")))
+            let mut problems = object_errors(&args::<S>(), &Value::Bool(true), &members, &[]);
+            problems.extend(durations);
+            let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            Err(D::Error::custom(lines.join("; ")))
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::core::arguments::Problem;
+
 /// Whether a schema is that of a `Duration`, which may be absent.
 pub(super) fn is_duration(schema: &Value) -> bool {
     let schema = without_null(schema);
@@ -22,8 +24,8 @@ pub(super) fn without_null(schema: &Value) -> &Value {
     }
 }
 
-/// Converts durations in a value; returns the path of each that is not one, and what is wrong with it.
-pub(super) fn read_durations(schema: &Value, value: &mut Value, path: &str) -> Vec<(String, String)> {
+/// Converts durations in a value; returns what is wrong with each that is not one.
+pub(super) fn read_durations(schema: &Value, value: &mut Value, path: &str) -> Vec<Problem> {
     if is_duration(schema) {
         let text = match &*value {
             Value::String(text) => text.clone(),
@@ -39,7 +41,7 @@ pub(super) fn read_durations(schema: &Value, value: &mut Value, path: &str) -> V
                     "{} is not a duration; write numbers with units, such as `5s`, `250ms` or `1h 30m`",
                     Value::from(text)
                 );
-                vec![(path.to_owned(), message)]
+                vec![Problem::from(message).at(path)]
             }
         };
     }
@@ -129,17 +131,15 @@ mod tests {
         let mut generator = generator();
         let durations = generator.subschema_for::<Vec<Option<Duration>>>().to_value();
         let mut value = json!(["5s", "1h 30m", "250ms"]);
-        assert_eq!(read_durations(&durations, &mut value, "waits"), []);
+        assert!(read_durations(&durations, &mut value, "waits").is_empty());
         assert_eq!(value[1], json!({ "secs": 5400, "nanos": 0 }));
         show_durations(&mut value);
         assert_eq!(value, json!(["5s", "1h 30m", "250ms"]));
         // a number has no unit
         for (wrong, quoted) in [(json!(["5s", 30]), "\"30\""), (json!(["5s", "soon"]), "\"soon\"")] {
             let found = read_durations(&durations, &mut wrong.clone(), "waits");
-            assert!(
-                found.len() == 1 && found[0].0 == "waits[1]" && found[0].1.starts_with(quoted),
-                "{found:?}"
-            );
+            let [problem] = &found[..] else { panic!("{found:?}") };
+            assert!(problem.to_string().starts_with(&format!("waits[1]: {quoted}")), "{problem}");
         }
     }
 }

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     core::{
-        arguments::object_errors,
+        arguments::{Problem, ProblemKind, is_within, object_errors},
         extensions::Extensions,
         secret_texts::{REDACTED, SecretTexts},
         server::short_name,
@@ -30,7 +30,7 @@ pub(super) type AnyValue = Box<dyn Any + Send + Sync>;
 /// The value of valid members.
 type DecodeFn = fn(&mut Map<String, Value>) -> Option<AnyValue>;
 /// The errors of refused members of a schema, besides violations of the schema.
-type ErrorsFn = fn(&Value, &Map<String, Value>, &[ValidationError]) -> Vec<String>;
+type ErrorsFn = fn(&Value, &Map<String, Value>, &[ValidationError]) -> Vec<Problem>;
 
 /// A struct of settings without its type.
 pub(super) struct ConfigType {
@@ -57,10 +57,7 @@ impl ConfigType {
             fields: S::DESCRIPTOR.fields.iter().map(|field| field.arg.name()).collect(),
             schema: root_schema::<S>,
             decode: |members| Some(Box::new(decode_members::<S>(members)?)),
-            errors: |schema, members, violations| {
-                let problems = object_errors(&args::<S>(), schema, members, violations);
-                problems.iter().map(ToString::to_string).collect()
-            },
+            errors: |schema, members, violations| object_errors(&args::<S>(), schema, members, violations),
             insert: |value, state| {
                 if let Ok(value) = value.downcast::<S>() {
                     state.insert(*value);
@@ -209,7 +206,7 @@ impl ReadSettings {
                 Ok(None) => (None, Source::Default),
                 Err(problem) => {
                     problems.push(problem);
-                    unread.push(format!("{}: ", setting.name()));
+                    unread.push(setting.name());
                     (None, Source::Variable)
                 }
             };
@@ -244,7 +241,7 @@ impl ReadSettings {
             problems.extend(unknown.into_iter().flatten().map(|line| self.without_secrets(&line)));
         }
         // as it is used; what is not a duration is shown as it was written
-        let is_read = |name: &str| !durations.iter().any(|(path, _)| path.starts_with(name));
+        let is_read = |name: &str| !durations.iter().any(|problem| is_within(&problem.path, name));
         for read in self.settings.iter_mut().skip(first) {
             if read.value.is_none() || !is_read(&read.setting.name()) {
                 continue;
@@ -263,21 +260,17 @@ impl ReadSettings {
         {
             return Ok(value);
         }
-        let expected: Vec<(String, String)> =
-            violations.iter().map(|error| (error.path.clone(), error.expected.clone())).collect();
-        let mut lines: Vec<String> =
-            durations.into_iter().map(|(path, text)| format!("{path}: {text}")).collect();
-        lines.extend(violations.iter().map(ToString::to_string));
-        lines.extend((config.errors)(schema, &members, &violations));
+        let mut found = durations;
+        found.extend(violations.iter().map(Problem::from));
+        found.extend((config.errors)(schema, &members, &violations));
         // of a value that cannot be read that is said already
-        lines.retain(|line| !unread.iter().any(|start| line.starts_with(start.as_str())));
+        found.retain(|problem| !unread.contains(&problem.path));
         let mut wrong = problems.clone();
         let mut seen: Vec<String> = Vec::new();
-        for line in lines {
-            let is_missing = is_missing_setting(&line, own);
-            let line = self.explain(&line, own, &expected, surroundings);
+        for problem in &found {
+            let line = self.explain(problem, own, surroundings);
             if !seen.contains(&line) {
-                wrong.extend(Some(line.clone()).filter(|_| !is_missing));
+                wrong.extend(Some(line.clone()).filter(|_| !is_missing_setting(problem, own)));
                 seen.push(line);
             }
         }
@@ -290,25 +283,15 @@ impl ReadSettings {
     }
 
     /// A line about a value, with its source or how to set it, and without the value if that is secret.
-    fn explain(
-        &self,
-        line: &str,
-        settings: &[ReadSetting],
-        expected: &[(String, String)],
-        surroundings: &Surroundings,
-    ) -> String {
-        let starts = |line: &str, name: &str| {
-            line.strip_prefix(name).is_some_and(|rest| rest.starts_with([':', '.', '[']))
-        };
-        let own = settings.iter().filter(|read| starts(line, &read.setting.name()));
+    fn explain(&self, problem: &Problem, settings: &[ReadSetting], surroundings: &Surroundings) -> String {
+        let (path, is_missing) = (problem.path.as_str(), problem.kind == ProblemKind::Missing);
+        let own = settings.iter().filter(|read| is_within(path, &read.setting.name()));
         let own = own.max_by_key(|read| read.setting.name().len());
-        let path = line.split(": ").next().unwrap_or_default();
-        let is_missing = line.get(path.len()..).is_some_and(|rest| rest.starts_with(": is missing"));
         let Some(ReadSetting { setting, source, .. }) = own else {
             // of a table, or of no setting
-            let inside = |read: &&ReadSetting| read.setting.name().starts_with(&format!("{path}."));
+            let inside = |read: &&ReadSetting| !path.is_empty() && is_within(&read.setting.name(), path);
             let is_secret = settings.iter().filter(inside).any(|read| read.setting.is_secret);
-            let line = if is_secret && !is_missing { hidden(path, expected) } else { line.to_owned() };
+            let line = if is_secret && !is_missing { hidden(problem) } else { problem.to_string() };
             let is_in_file =
                 self.file.members.contains_key(path.split(['.', '[']).next().unwrap_or_default());
             return match is_in_file {
@@ -317,12 +300,12 @@ impl ReadSettings {
             };
         };
         if is_missing && path == setting.name() {
-            return self.missing(line, setting, settings, surroundings);
+            return self.missing(problem, setting, settings, surroundings);
         }
         let line = match secret_at(setting, path).filter(|_| !is_missing) {
-            Some(shown) if shown == path => hidden(path, expected),
+            Some(shown) if shown == path => hidden(problem),
             Some(shown) => format!("{shown}: a value in it, which is secret, is not accepted"),
-            None => self.without_secrets(line),
+            None => self.without_secrets(&problem.to_string()),
         };
         let source = match source {
             Source::Flag => format!("`--{}`", setting.flag),
@@ -335,12 +318,12 @@ impl ReadSettings {
 
     fn missing(
         &self,
-        line: &str,
+        problem: &Problem,
         setting: &Setting,
         settings: &[ReadSetting],
         surroundings: &Surroundings,
     ) -> String {
-        let mut text = line.to_owned();
+        let mut text = problem.to_string();
         let description = setting.description().lines().next().unwrap_or_default();
         if !description.is_empty() {
             text = format!("{text}: {description}");
@@ -377,13 +360,10 @@ impl ReadSettings {
     }
 }
 
-/// Whether a line says that a setting is missing, or a table of some.
-fn is_missing_setting(line: &str, settings: &[ReadSetting]) -> bool {
-    let Some((path, _)) = line.split_once(": is missing") else { return false };
-    settings.iter().any(|read| {
-        let name = read.setting.name();
-        name.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    })
+/// Whether a setting is missing, or a table of some.
+fn is_missing_setting(problem: &Problem, settings: &[ReadSetting]) -> bool {
+    problem.kind == ProblemKind::Missing
+        && settings.iter().any(|read| is_within(&read.setting.name(), &problem.path))
 }
 
 /// As much of a path as may be shown, if the part of a setting there has something secret in it: `hosts[0].name` may have
@@ -438,11 +418,12 @@ fn add_secret_keys(secrets: &mut SecretTexts, schema: &Value, value: &Value, is_
 }
 
 /// A line about a value that is not shown.
-fn hidden(path: &str, expected: &[(String, String)]) -> String {
-    match expected.iter().find(|(own, _)| own == path) {
-        Some((_, expected)) => format!("{path}: the value, which is secret, is not {expected}"),
-        None => format!("{path}: the value, which is secret, is not accepted"),
-    }
+fn hidden(problem: &Problem) -> String {
+    let expected = match &problem.kind {
+        ProblemKind::Mismatch { expected } => expected.as_str(),
+        _ => "accepted",
+    };
+    format!("{}: the value, which is secret, is not {expected}", problem.path)
 }
 
 /// The schema of all settings, with the flag and the variable of each.

@@ -123,7 +123,7 @@ impl Problem {
     }
 
     /// The problem of a value that is at `path` of another.
-    fn at(mut self, path: &str) -> Self {
+    pub(crate) fn at(mut self, path: &str) -> Self {
         let dot =
             if path.is_empty() || self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
         self.path = format!("{path}{dot}{}", self.path);
@@ -210,7 +210,7 @@ pub(super) fn decode_errors(
 }
 
 /// Whether a path is that of a value, or of a part of it.
-fn is_within(path: &str, value: &str) -> bool {
+pub(crate) fn is_within(path: &str, value: &str) -> bool {
     path.strip_prefix(value)
         .is_some_and(|rest| value.is_empty() || rest.is_empty() || rest.starts_with(['.', '[']))
 }

@@ -34,6 +34,8 @@ pub use claims::Claims;
 pub(crate) use completion::{ArgumentCompletion, CompletionSource, DynComplete, choices_with_prefix};
 pub use completion::{Completion, complete, complete_blocking};
 pub(crate) use explain::decode_member;
+#[cfg(feature = "config")]
+pub(crate) use explain::{Problem, ProblemKind, is_within};
 pub(crate) use given::{ArgumentChange, GivenArguments, text_of as text_of_value};
 pub(crate) use inject::StateValue;
 pub use inject::{FromContext, FromContextFn, Inject, Opens, Probe, ProbeDyn, from_context_fn};

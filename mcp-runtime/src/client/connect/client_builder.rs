@@ -33,7 +33,7 @@ use crate::{
     fetch::Reach,
 };
 
-/// Options that a connection needs.
+/// Options that a connection needs: what a builder sets, one field for each of its methods.
 #[derive(Clone)]
 pub(in crate::client) struct ClientOptions {
     pub(in crate::client) name: String,

@@ -4,5 +4,6 @@ mod catalog;
 pub(super) mod client_builder;
 pub(super) mod client_limits;
 pub(super) mod negotiation;
+mod session;
 pub(super) mod shared_client;
 pub(super) mod target;

@@ -1,17 +1,17 @@
-//! A client's connection: how it is opened, what it agreed on, and requests over it, which survive a lost session and a
-//! process that is started again.
+//! What clones of a client share: how its connection is opened, what it agreed on, and requests over it, which survive a
+//! lost session and a process that is started again (`session.rs`).
 
 use std::{
     pin::pin,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use serde_json::{Map, Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -19,6 +19,7 @@ use super::{
     catalog::{find_endpoint, host_without_endpoint},
     client_builder::ClientOptions,
     negotiation::{self, Agreement, ServerFacts},
+    session::Session,
     target::TargetKind,
 };
 use crate::{
@@ -50,14 +51,10 @@ use crate::{
         protocol::{
             LogLevel, META_CLIENT_CAPABILITIES, META_CLIENT_INFO, Revision, UNSUPPORTED_PROTOCOL_VERSION,
         },
-        sync::{Mutex, RwLock},
+        sync::Mutex,
     },
 };
 
-/// How long a process must have lived so that the next one is started without a pause.
-const STABLE: Duration = Duration::from_secs(30);
-const FIRST_RESPAWN_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_RESPAWN_PAUSE: Duration = Duration::from_secs(30);
 /// How long a process may be silent before the log says why that may be.
 const SILENT_PROCESS: Duration = Duration::from_secs(10);
 /// The buffer of a connection to a server in this process.
@@ -115,21 +112,14 @@ impl CallOptions {
     }
 }
 
-/// Everything that clones of a client share.
+/// Everything that clones of a client share: one owner of each kind, besides its options.
 pub(in crate::client) struct SharedClient {
     pub(in crate::client) options: ClientOptions,
     pub(in crate::client) inbox: Arc<Inbox>,
     /// Ends everything.
     pub(in crate::client) token: CancellationToken,
     target: TargetKind,
-    connection: RwLock<Option<Arc<Connection>>>,
-    reconnecting: tokio::sync::Mutex<RespawnState>,
-    /// Counts handshakes that failed, so that those who waited for one do not wait for as many more.
-    failed_handshakes: AtomicU64,
-    /// Whether a new handshake over HTTP was begun and not finished.
-    is_without_session: AtomicBool,
-    /// Held while a session that may be lost is looked for.
-    renewing: Arc<tokio::sync::Mutex<()>>,
+    session: Session,
     next_id: AtomicU64,
     log_level: Mutex<Option<LogLevel>>,
     /// The description of the client in every modern request, as members of JSON.
@@ -140,14 +130,6 @@ pub(in crate::client) struct SharedClient {
     pub(in crate::client) subscriptions: SubscriptionState,
     /// Sends cancellations for calls and tasks that were dropped.
     pub(in crate::client) cleanup: Arc<Cleanup>,
-}
-
-#[derive(Default)]
-struct RespawnState {
-    started: Option<Instant>,
-    pause: Duration,
-    /// Why the last handshake failed, and which of them it was.
-    failure: Option<(u64, Error)>,
 }
 
 impl SharedClient {
@@ -210,11 +192,7 @@ impl SharedClient {
             options,
             token: CancellationToken::new(),
             target,
-            connection: RwLock::new(None),
-            reconnecting: tokio::sync::Mutex::default(),
-            failed_handshakes: AtomicU64::new(0),
-            is_without_session: AtomicBool::new(false),
-            renewing: Arc::default(),
+            session: Session::default(),
             next_id: AtomicU64::new(1),
             log_level: Mutex::new(None),
             client_meta: OnceLock::new(),
@@ -225,9 +203,9 @@ impl SharedClient {
         });
         // a failure, or dropping the future, ends what was started
         let guard = shared.token.clone().drop_guard();
-        shared.reconnecting.lock().await.started = Some(Instant::now());
+        shared.session.begin().await;
         let connection = shared.open(0, &call_options).await?;
-        *shared.connection.write() = Some(Arc::new(connection));
+        shared.session.open(connection);
         guard.disarm();
         shared.subscribe_to_lists();
         Ok(shared)
@@ -235,7 +213,7 @@ impl SharedClient {
 
     /// The connection as it is, also if it is closed.
     pub(in crate::client) fn connection(&self) -> Result<Arc<Connection>, Error> {
-        self.connection.read().clone().ok_or_else(|| Error::not_connected("the client was closed"))
+        self.session.connection()
     }
 
     pub(in crate::client) fn next_id(&self) -> u64 {
@@ -249,15 +227,14 @@ impl SharedClient {
     /// Ends the connection, and the server's process with it.
     pub(in crate::client) async fn close(&self) {
         self.cleanup.flush(FLUSH_TIMEOUT).await;
-        let connection = self.connection.write().take();
-        if let Some(connection) = connection {
+        if let Some(connection) = self.session.end() {
             connection.link.close().await;
         }
         self.token.cancel();
     }
 
     /// Opens a link and agrees on a revision.
-    async fn open(&self, generation: u64, options: &CallOptions) -> Result<Connection, Error> {
+    pub(super) async fn open(&self, generation: u64, options: &CallOptions) -> Result<Connection, Error> {
         let key = self.source_key();
         let remembered = key.as_deref().and_then(negotiation::remembered);
         let mut link = self.open_link(options).await?;
@@ -391,20 +368,14 @@ impl SharedClient {
     }
 
     /// Begins a new session in place of one that the server may have forgotten.
-    pub(in crate::client) fn renew_session(self: Arc<Self>) {
-        // one that asks for it in turn, such as its own request, would make it endless
-        let Ok(renewing) = self.renewing.clone().try_lock_owned() else { return };
-        tokio::spawn(async move {
-            // a request finds it lost, and replaces it; if that fails, the next one does
-            let _found = self.request("ping", params(json!({})), &CallOptions::in_background()).await;
-            drop(renewing);
-        });
+    pub(in crate::client) fn renew_session(self: &Arc<Self>) {
+        self.session.renew(self.clone());
     }
 
     /// Whether the connection is dead, and another one is wanted.
     fn must_reopen(&self, connection: &Connection) -> bool {
         // over HTTP, a handshake that failed left no session
-        (connection.link.is_closed() || self.is_without_session.load(Ordering::Relaxed))
+        (connection.link.is_closed() || self.session.is_missing())
             && match &self.target {
                 TargetKind::Command(_) => self.options.respawn,
                 // a session over HTTP that is lost is replaced
@@ -413,94 +384,14 @@ impl SharedClient {
             }
     }
 
-    /// A new handshake in place of this connection's, unless another request has made one already, or has just failed.
-    async fn reconnect(
-        &self,
-        old: &Arc<Connection>,
-        options: &CallOptions,
-    ) -> Result<Arc<Connection>, Error> {
-        let failed_before = self.failed_handshakes.load(Ordering::SeqCst);
-        let mut state = self.reconnecting.lock().await;
-        let current = self.connection()?;
-        if current.generation != old.generation {
-            return Ok(current);
-        }
-        if let Some((_, error)) = state.failure.as_ref().filter(|(number, _)| *number > failed_before) {
-            return Err(error.clone());
-        }
-        let operation = Operation::handshake(options.operation.as_ref(), &self.options);
-        let requests = CallOptions::of(operation.clone());
-        let connection = match operation.run(self.shake_hands_again(old, &mut state, &requests)).await {
-            Ok(connection) => Arc::new(connection),
-            Err(error) => {
-                // those who wait may have more time than this request had
-                if !matches!(error, Error::Timeout { option: Some("timeout"), .. }) {
-                    let number = self.failed_handshakes.fetch_add(1, Ordering::SeqCst) + 1;
-                    state.failure = Some((number, error.clone()));
-                }
-                return Err(error);
-            }
-        };
-        {
-            let mut slot = self.connection.write();
-            if slot.is_none() {
-                return Err(Error::not_connected("the client was closed"));
-            }
-            *slot = Some(connection.clone());
-        }
-        self.is_without_session.store(false, Ordering::Relaxed);
-        drop(state);
+    /// Drops lists and contents: changes while there was no connection, or no stream of changes, are not known.
+    pub(in crate::client) fn forget_what_is_kept(&self) {
         self.lists.invalidate_all();
         self.reads.clear();
-        let restored = async {
-            self.restore_session(&connection, &requests).await;
-            Ok(())
-        };
-        if let Err(error) = operation.run(restored).await {
-            tracing::warn!(
-                error = error.in_one_line(),
-                "the server's state of the session could not be restored"
-            );
-        }
-        Ok(connection)
-    }
-
-    async fn shake_hands_again(
-        &self,
-        old: &Arc<Connection>,
-        state: &mut RespawnState,
-        options: &CallOptions,
-    ) -> Result<Connection, Error> {
-        let generation = old.generation + 1;
-        match &*old.link {
-            ServerLink::Http(link) => {
-                self.is_without_session.store(true, Ordering::Relaxed);
-                link.forget_session();
-                let agreed = if old.revision.is_modern() {
-                    negotiation::negotiate(self, &old.link, None, options).await?
-                } else {
-                    negotiation::initialize(self, &old.link, old.revision, options).await?
-                };
-                let Agreement { revision, server, .. } = agreed;
-                Ok(Connection { link: old.link.clone(), revision, server, generation })
-            }
-            ServerLink::Stream(link) => {
-                link.close().await;
-                let lived = state.started.map_or(STABLE, |started| started.elapsed());
-                state.pause = if lived >= STABLE {
-                    Duration::ZERO
-                } else {
-                    (state.pause * 2).clamp(FIRST_RESPAWN_PAUSE, LONGEST_RESPAWN_PAUSE)
-                };
-                sleep(state.pause).await;
-                state.started = Some(Instant::now());
-                self.open(generation, options).await
-            }
-        }
     }
 
     /// Sets again what a legacy server keeps for a session: subscriptions and the log level.
-    async fn restore_session(&self, connection: &Arc<Connection>, options: &CallOptions) {
+    pub(super) async fn restore_session(&self, connection: &Arc<Connection>, options: &CallOptions) {
         if connection.revision.is_modern() {
             return;
         }
@@ -570,7 +461,7 @@ impl SharedClient {
             let mut connection = self.connection()?;
             if self.must_reopen(&connection) {
                 // boxed: every request would have room for a handshake otherwise
-                connection = Box::pin(self.reconnect(&connection, options)).await?;
+                connection = Box::pin(self.session.replace(self, &connection, options)).await?;
             }
             match self.exchange(&connection.link, connection.revision, method, params, options).await {
                 Ok(json) => return Ok(json),
@@ -581,7 +472,7 @@ impl SharedClient {
                 Err(error) => return Err(error.into_error()),
             }
             has_retried = true;
-            Box::pin(self.reconnect(&connection, options)).await?;
+            Box::pin(self.session.replace(self, &connection, options)).await?;
         }
     }
 
@@ -594,7 +485,7 @@ impl SharedClient {
         let (connection, text) = (self.connection()?, notification_text(method, params));
         match self.notify_over(&connection.link, text.clone(), &options).await {
             Err(LinkError::SessionLost) => {
-                let connection = Box::pin(self.reconnect(&connection, &options)).await?;
+                let connection = Box::pin(self.session.replace(self, &connection, &options)).await?;
                 self.notify_over(&connection.link, text, &options).await.map_err(LinkError::into_error)
             }
             sent => sent.map_err(LinkError::into_error),

@@ -28,7 +28,7 @@ use super::{
     parse_error,
 };
 #[cfg(feature = "client-oauth")]
-use crate::client::oauth::{Authorizer, NewToken};
+use crate::client::oauth::{AuthorizedRequest, Authorizer};
 use crate::{
     client::{
         Error,
@@ -70,9 +70,6 @@ const MAX_RESUMPTIONS: u32 = 5;
 const POST_PAUSES: [Duration; 4] =
     [Duration::from_millis(100), Duration::from_millis(300), Duration::from_secs(1), Duration::from_secs(3)];
 const MAX_REDIRECTS: usize = 5;
-/// How often one request is sent again with another token or proof.
-#[cfg(feature = "client-oauth")]
-const MAX_AUTHORIZATIONS: u32 = 4;
 /// How much of the body of an error is kept.
 const ERROR_BODY: usize = 2000;
 /// How much is shown of a reply that is not a response.
@@ -98,6 +95,17 @@ pub(in crate::client) enum Login<'a> {
     Allowed(Option<&'a Operation>),
     /// It happens in the background: the user is not asked a second time for it.
     Background,
+}
+
+#[cfg(feature = "client-oauth")]
+impl<'a> Login<'a> {
+    /// The operation whose clock stops.
+    pub(in crate::client) fn operation(self) -> Option<&'a Operation> {
+        match self {
+            Self::Allowed(operation) => operation,
+            Self::Background => None,
+        }
+    }
 }
 
 /// A connection over HTTP.
@@ -344,7 +352,7 @@ impl HttpLink {
         if let Some(authorizer) = &self.authorizer {
             // boxed, and of a type with a name: the futures of calls contain this one many levels down
             let sent: std::pin::Pin<Box<dyn Future<Output = Result<HttpResponse, Error>> + Send + '_>> =
-                Box::pin(self.send_authorized(authorizer, request, login));
+                Box::pin(self.send_authorized(AuthorizedRequest::new(authorizer, request, login)));
             return sent.await;
         }
         #[cfg(not(feature = "client-oauth"))]
@@ -371,53 +379,11 @@ impl HttpLink {
     }
 
     #[cfg(feature = "client-oauth")]
-    async fn send_authorized(
-        &self,
-        authorizer: &Arc<Authorizer>,
-        request: HttpRequest,
-        login: Login<'_>,
-    ) -> Result<HttpResponse, Error> {
-        let (mut attempts, mut has_more_scopes) = (0, false);
-        let logins = authorizer.logins();
+    async fn send_authorized(&self, mut request: AuthorizedRequest<'_>) -> Result<HttpResponse, Error> {
         loop {
-            let mut again = request.clone();
-            let operation = match login {
-                Login::Allowed(operation) => operation,
-                Login::Background => None,
-            };
-            let token = authorizer.stop_clock(operation, authorizer.token()).await;
-            let token = token.map_err(Error::authorization)?;
-            let url = again.url.clone();
-            let proof_key = token.as_ref().and_then(|token| token.proof_key.as_ref());
-            let nonce = proof_key.and_then(|key| key.nonce(&url));
-            if let Some(token) = &token {
-                token.authorize(&mut again)?;
-            }
-            let response = self.follow(again).await?;
-            let has_new_nonce =
-                proof_key.is_some_and(|key| key.keep_nonce(&url, response.headers(), nonce.as_deref()));
-            let challenge = Challenge::of(response.headers());
-            let needs_scopes = challenge.error.as_deref() == Some("insufficient_scope");
-            let is_challenged = match response.status() {
-                StatusCode::UNAUTHORIZED => true,
-                StatusCode::FORBIDDEN => needs_scopes && !has_more_scopes,
-                _ => false,
-            };
-            let lacks_nonce = has_new_nonce && challenge.error.as_deref() == Some("use_dpop_nonce");
-            if !(is_challenged || lacks_nonce) || attempts == MAX_AUTHORIZATIONS {
+            let response = self.follow(request.next().await?).await?;
+            if !request.is_repeated_after(&response).await? {
                 return Ok(response);
-            }
-            attempts += 1;
-            if lacks_nonce {
-                continue;
-            }
-            let refused = token.as_ref().map(|token| token.text.as_str());
-            let obtained = authorizer.challenged(refused, logins, &challenge, response.peer(), login);
-            let obtained = authorizer.stop_clock(operation, obtained).await;
-            match obtained.map_err(Error::authorization)? {
-                NewToken::Authorized => has_more_scopes |= needs_scopes,
-                NewToken::Renewed => {}
-                NewToken::Useless => return Ok(response),
             }
         }
     }
@@ -505,19 +471,7 @@ impl HttpLink {
         let body = self.read_body(response, self.max_message, request.operation).await?;
         let beginning = beginning_of(&body, REPLY_BEGINNING);
         let reply = self.take_body(body, Some(request.id)).await?;
-        reply.ok_or_else(|| {
-            let what = format!(
-                "the server answers `{}` with HTTP status {} and no response",
-                request.method,
-                status.as_u16()
-            );
-            Error::invalid(match (&*beginning, content_type) {
-                ("", _) => format!("{what}: the body is empty"),
-                (_, None) => format!("{what}: the body has no type, and begins with `{beginning}`"),
-                (_, Some(kind)) => format!("{what}: the body is {kind}, and begins with `{beginning}`"),
-            })
-            .into()
-        })
+        reply.ok_or_else(|| no_response(request.method, status, content_type.as_deref(), &beginning).into())
     }
 
     /// Reads an event stream up to the response; the stream of a legacy server is resumed where it breaks.
@@ -764,6 +718,16 @@ impl HttpLink {
         }
         (Error::Http { status: status.as_u16(), content_type, body }, reply)
     }
+}
+
+/// The error of a reply without a response to the request.
+fn no_response(method: &str, status: StatusCode, content_type: Option<&str>, beginning: &str) -> Error {
+    let what = format!("the server answers `{method}` with HTTP status {} and no response", status.as_u16());
+    Error::invalid(match (beginning, content_type) {
+        ("", _) => format!("{what}: the body is empty"),
+        (_, None) => format!("{what}: the body has no type, and begins with `{beginning}`"),
+        (_, Some(kind)) => format!("{what}: the body is {kind}, and begins with `{beginning}`"),
+    })
 }
 
 /// Whether a redirect repeats the request as it is.

@@ -1,8 +1,9 @@
 //! Gets tokens, renews them and gets others when the server asks for more. Concurrent calls wait for the token in
 //! progress, also across processes that share a store.
 //!
-//! `send_authorized` of `client/link/http_link.rs` asks for a token before each request ([`Authorizer::token`], which renews
+//! [`AuthorizedRequest`](super::AuthorizedRequest) asks for a token before each request ([`Authorizer::token`], which renews
 //! one that is about to end), and for another one after `401`, or `403` with `insufficient_scope` ([`Authorizer::challenged`]).
+//! Grants are chosen here, and requested from a [`TokenEndpoint`].
 
 use std::{
     future::Future,
@@ -15,29 +16,30 @@ use std::{
     },
 };
 
-use base64::{
-    Engine as _,
-    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
-};
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use http::{HeaderMap, HeaderValue, Method, header};
 use rustls::ClientConfig;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde::Deserialize;
+use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tokio::{
     sync::{Mutex, OwnedMutexGuard, watch},
     time::timeout,
 };
-use url::{Url, form_urlencoded};
+use url::Url;
 
 use super::{
     ClientSecret, FrontEnd, Grant, IdentityProvider, OAuth, TokenStore, TrustedIssuer,
+    access_token::AccessToken,
+    kept_tokens::{KeptClient, KeptTokens},
     metadata::{
         ResourceMetadata, ServerMetadata, fetch_error, offers, own_server_metadata, resource_metadata,
-        server_metadata, shortened,
+        server_metadata,
     },
     now,
-    proof_key::{DPOP, ProofKey},
+    proof_key::ProofKey,
+    random,
+    token_endpoint::{Form, TokenEndpoint, TokenReply, reason, refusal},
 };
 use crate::{
     client::{
@@ -48,8 +50,8 @@ use crate::{
         },
         operation::Operation,
     },
-    core::{blocking, crypto::random_id},
-    fetch::{Fetcher, HttpRequest, Reach},
+    core::{blocking, es256::SigningKey},
+    fetch::{Fetcher, Reach},
 };
 
 /// How long before its end a token is renewed.
@@ -58,119 +60,6 @@ const LEEWAY: u64 = 30;
 const MAX_SCOPES: usize = 8 << 10;
 /// The scope that asks for a refresh token.
 const OFFLINE: &str = "offline_access";
-/// The longest code of an error that is shown.
-const MAX_ERROR_CODE: usize = 64;
-
-/// The stored entry of a server.
-#[derive(Clone, Default, Serialize, Deserialize)]
-#[serde(default)]
-struct KeptTokens {
-    access_token: Option<String>,
-    refresh_token: Option<String>,
-    /// When it is to be renewed, in seconds since 1970.
-    renew_at: Option<u64>,
-    scopes: Vec<String>,
-    /// The authorization server that issued all of this.
-    issuer: String,
-    /// Where that server may be.
-    reach: Reach,
-    resource: String,
-    token_endpoint: String,
-    client: Option<KeptClient>,
-    /// The key that the tokens are bound to.
-    proof_key: Option<String>,
-    /// Whether the access token is bound to it.
-    is_bound: bool,
-    /// Whether the store was asked.
-    #[serde(skip)]
-    is_loaded: bool,
-}
-
-#[derive(Clone, Serialize, Deserialize)]
-struct KeptClient {
-    id: String,
-    secret: Option<String>,
-    method: String,
-    /// The redirect that the client was registered with, until the registration has led to a token.
-    #[serde(default)]
-    untried_redirect: Option<String>,
-}
-
-impl KeptClient {
-    fn new(id: &str, secret: Option<&str>, method: &str) -> Self {
-        let secret = secret.map(str::to_owned);
-        Self { id: id.to_owned(), secret, method: method.to_owned(), untried_redirect: None }
-    }
-
-    /// Whether it may be used with this redirect; some authorization servers compare all of it.
-    fn accepts(&self, redirect_uri: &str) -> bool {
-        self.untried_redirect.as_deref().is_none_or(|registered| registered == redirect_uri)
-    }
-}
-
-impl KeptTokens {
-    fn valid_token(&self) -> Option<&str> {
-        let token = self.access_token.as_deref()?;
-        self.renew_at.is_none_or(|end| now() < end).then_some(token)
-    }
-}
-
-/// The answer of a token endpoint.
-#[derive(Deserialize)]
-struct TokenReply {
-    access_token: String,
-    token_type: Option<String>,
-    refresh_token: Option<String>,
-    /// A number; of some servers, as text.
-    expires_in: Option<Value>,
-    /// Scopes with spaces between them; of some servers, an array.
-    scope: Option<Value>,
-}
-
-impl TokenReply {
-    fn seconds(&self) -> Option<f64> {
-        let seconds = self.expires_in.as_ref()?;
-        seconds.as_f64().or_else(|| seconds.as_str()?.trim().parse().ok()).filter(|seconds| !seconds.is_nan())
-    }
-
-    fn scopes(&self) -> impl Iterator<Item = &str> {
-        let one = self.scope.iter().filter_map(Value::as_str);
-        let several = self.scope.iter().filter_map(Value::as_array).flatten().filter_map(Value::as_str);
-        one.chain(several).flat_map(str::split_whitespace)
-    }
-}
-
-/// An access token as it is sent.
-pub(in crate::client) struct AccessToken {
-    pub(in crate::client) text: String,
-    /// For a token that is bound to it.
-    pub(in crate::client) proof_key: Option<Arc<ProofKey>>,
-}
-
-impl AccessToken {
-    /// Authorizes a request, as a bearer or with a proof.
-    pub(in crate::client) fn authorize(&self, request: &mut HttpRequest) -> Result<(), Error> {
-        let scheme = match &self.proof_key {
-            None => "Bearer",
-            Some(key) => {
-                let proof = key.proof(&request.method, &request.url, Some(&self.text))?;
-                request.headers.insert(DPOP, header_value(&proof)?);
-                "DPoP"
-            }
-        };
-        let value = header_value(&format!("{scheme} {}", self.text))?;
-        request.headers.insert(header::AUTHORIZATION, value);
-        Ok(())
-    }
-}
-
-/// The value of a header that is not logged.
-fn header_value(text: &str) -> Result<HeaderValue, Error> {
-    let value = HeaderValue::from_str(text);
-    let mut value = value.map_err(|_| Error::invalid("the access token cannot be sent in a header"))?;
-    value.set_sensitive(true);
-    Ok(value)
-}
 
 /// Authorizes the requests to one server.
 pub(in crate::client) struct Authorizer {
@@ -195,7 +84,7 @@ pub(in crate::client) struct Authorizer {
 
 /// The result of handling a refused token.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::client) enum NewToken {
+pub(super) enum NewToken {
     /// A renewed one, or that of another call.
     Renewed,
     /// The client was authorized again.
@@ -223,7 +112,7 @@ impl Authorizer {
     }
 
     /// The token to send; one that is about to end is renewed first. `None`: the server has not been asked yet.
-    pub(in crate::client) async fn token(self: &Arc<Self>) -> Result<Option<AccessToken>, Error> {
+    pub(super) async fn token(self: &Arc<Self>) -> Result<Option<AccessToken>, Error> {
         let (mut kept, failure) = self.kept().await?;
         let mut token = kept.valid_token().map(str::to_owned);
         if let Some(failure) = failure.filter(|_| token.is_none()) {
@@ -236,7 +125,7 @@ impl Authorizer {
         }
         let Some(text) = token else { return Ok(None) };
         let proof_key = if kept.is_bound { self.proof_key(kept.proof_key.as_deref())? } else { None };
-        Ok(Some(AccessToken { text, proof_key }))
+        Ok(Some(AccessToken::new(text, proof_key)))
     }
 
     /// The key of this text.
@@ -252,7 +141,7 @@ impl Authorizer {
     }
 
     /// Gets another token than the one that the server refused. `logins` is their number when the request was begun.
-    pub(in crate::client) async fn challenged(
+    pub(super) async fn challenged(
         self: &Arc<Self>,
         refused: Option<&str>,
         logins: u64,
@@ -332,7 +221,7 @@ impl Authorizer {
 
     /// The output of `future`; the clock of the operation that waits for it stands still while the user logs in, for
     /// whichever call that is.
-    pub(in crate::client) async fn stop_clock<T>(
+    pub(super) async fn stop_clock<T>(
         &self,
         operation: Option<&Operation>,
         future: impl Future<Output = T>,
@@ -361,7 +250,7 @@ impl Authorizer {
     }
 
     /// How many authorizations have led to a token.
-    pub(in crate::client) fn logins(&self) -> u64 {
+    pub(super) fn logins(&self) -> u64 {
         self.logins.load(Ordering::SeqCst)
     }
 
@@ -469,20 +358,17 @@ impl Authorizer {
         let (Some(refresh_token), Some(client)) = (kept.refresh_token.clone(), kept.client.clone()) else {
             return Ok(());
         };
-        let form = vec![
+        let form: Form = vec![
             ("grant_type", "refresh_token".to_owned()),
             ("refresh_token", refresh_token),
             ("resource", kept.resource.clone()),
         ];
         let proof_key = self.proof_key(kept.proof_key.as_deref())?;
         let fetcher = self.fetcher(if self.oauth.any_address { Reach::Any } else { kept.reach });
-        let endpoint = &kept.token_endpoint;
-        let posted = self.post_token(&fetcher, endpoint, form, &client, &kept.issuer, proof_key.as_deref());
-        match posted.await? {
-            Ok(reply) => {
-                check_type(&reply, proof_key.is_some())?;
-                accept(kept, reply);
-            }
+        let endpoint = TokenEndpoint::new(&fetcher, &kept.token_endpoint, &kept.issuer, &client);
+        let endpoint = endpoint.with_keys(self.signing_key(), proof_key.as_deref());
+        match endpoint.access_token(form).await? {
+            Ok(reply) => accept(kept, reply),
             Err(refused) => {
                 tracing::debug!(error = refused.in_one_line(), "the refresh token is refused");
                 kept.access_token = None;
@@ -512,14 +398,46 @@ impl Authorizer {
             // a registration outlives a login that fails, and the program
             self.keep(kept).await?;
         }
-        let mut form = vec![("resource", resource_id.clone())];
+        let form = self.grant(fetcher, server, &client, &resource_id, &scopes).await?;
+        let binds = (self.oauth.binds_tokens
+            || resource.is_some_and(|r| r.dpop_bound_access_tokens_required))
+            && offers(server.dpop_signing_alg_values_supported.as_deref(), "ES256");
+        match &kept.proof_key {
+            None if binds => kept.proof_key = Some(ProofKey::generate()?),
+            Some(_) if !binds => kept.proof_key = None,
+            _ => {}
+        }
+        let proof_key = self.proof_key(kept.proof_key.as_deref())?;
+        let endpoint = TokenEndpoint::new(fetcher, &server.token_endpoint, &server.issuer, &client);
+        let reply = endpoint.with_keys(self.signing_key(), proof_key.as_deref()).access_token(form).await??;
+        kept.resource = resource_id;
+        kept.token_endpoint.clone_from(&server.token_endpoint);
+        kept.scopes = scopes;
+        if let Some(client) = &mut kept.client {
+            client.untried_redirect = None;
+        }
+        accept(kept, reply);
+        self.logins.fetch_add(1, Ordering::SeqCst);
+        self.keep(kept).await
+    }
+
+    /// The parameters of the grant that was chosen.
+    async fn grant(
+        &self,
+        fetcher: &Fetcher,
+        server: &ServerMetadata,
+        client: &KeptClient,
+        resource: &str,
+        scopes: &[String],
+    ) -> Result<Form, Error> {
+        let mut form = vec![("resource", resource.to_owned())];
         if !scopes.is_empty() {
             form.push(("scope", scopes.join(" ")));
         }
         match &self.oauth.grant {
             Grant::AuthorizationCode(visit) => {
                 let code =
-                    Box::pin(self.authorization_code(visit, fetcher, server, &client, &resource_id, &scopes))
+                    Box::pin(self.authorization_code(visit, fetcher, server, client, resource, scopes))
                         .await?;
                 form.retain(|(name, _)| *name != "scope");
                 form.extend([
@@ -537,32 +455,19 @@ impl Authorizer {
                 form.extend([("grant_type", JWT_BEARER.to_owned()), ("assertion", assertion)]);
             }
             Grant::Enterprise(idp) => {
-                let assertion = self.enterprise_grant(idp, &server.issuer, &resource_id, &scopes).await?;
+                let assertion = self.enterprise_grant(idp, &server.issuer, resource, scopes).await?;
                 form.extend([("grant_type", JWT_BEARER.to_owned()), ("assertion", assertion)]);
             }
         }
-        let binds = (self.oauth.binds_tokens
-            || resource.is_some_and(|r| r.dpop_bound_access_tokens_required))
-            && offers(server.dpop_signing_alg_values_supported.as_deref(), "ES256");
-        match &kept.proof_key {
-            None if binds => kept.proof_key = Some(ProofKey::generate()?),
-            Some(_) if !binds => kept.proof_key = None,
-            _ => {}
+        Ok(form)
+    }
+
+    /// Signs the assertions of the client, if it has a private key.
+    fn signing_key(&self) -> Option<&SigningKey> {
+        match &self.oauth.registered.as_ref()?.secret {
+            ClientSecret::Key(key) => Some(key),
+            _ => None,
         }
-        let proof_key = self.proof_key(kept.proof_key.as_deref())?;
-        let endpoint = &server.token_endpoint;
-        let reply =
-            self.post_token(fetcher, endpoint, form, &client, &server.issuer, proof_key.as_deref()).await??;
-        check_type(&reply, proof_key.is_some())?;
-        kept.resource = resource_id;
-        kept.token_endpoint.clone_from(&server.token_endpoint);
-        kept.scopes = scopes;
-        if let Some(client) = &mut kept.client {
-            client.untried_redirect = None;
-        }
-        accept(kept, reply);
-        self.logins.fetch_add(1, Ordering::SeqCst);
-        self.keep(kept).await
     }
 
     /// Forgets the tokens, here and in the store; the client stays registered.
@@ -741,25 +646,7 @@ impl Authorizer {
         };
         let answer =
             answer.map_err(|message| Error::Handler { method: "authorization".to_owned(), message })?;
-        let answer: Url =
-            answer.parse().map_err(|_| Error::invalid("the user was not redirected to a URL"))?;
-        let parameter = |name: &str| {
-            answer.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
-        };
-        if parameter("state").as_deref() != Some(&state) {
-            return Err(Error::invalid("the answer of the authorization server is of another request"));
-        }
-        match parameter("iss") {
-            Some(issuer) if issuer == server.issuer => {}
-            None if !server.authorization_response_iss_parameter_supported => {}
-            // not even its error is shown
-            _ => return Err(Error::invalid("the answer is not of the authorization server that was asked")),
-        }
-        if let Some(error) = parameter("error") {
-            return Err(Error::invalid(format!("the authorization server refused: {}", reason(&error, &[]))));
-        }
-        let code =
-            parameter("code").ok_or_else(|| Error::invalid("the authorization server sent no code"))?;
+        let code = code_of(&answer, &state, server)?;
         Ok(AuthorizationCode { code, verifier })
     }
 
@@ -791,7 +678,7 @@ impl Authorizer {
         let token = (idp.token)(())
             .await
             .map_err(|message| Error::Handler { method: "enterprise authorization".to_owned(), message })?;
-        let mut form = vec![
+        let mut form: Form = vec![
             ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange".to_owned()),
             ("requested_token_type", "urn:ietf:params:oauth:token-type:id-jag".to_owned()),
             ("audience", issuer.to_owned()),
@@ -807,109 +694,8 @@ impl Authorizer {
         let client = KeptClient::new(&idp.client_id, secret, method);
         // the program names this address
         let fetcher = self.fetcher(Reach::Any);
-        Ok(self.post_token(&fetcher, &idp.token_endpoint, form, &client, issuer, None).await??.access_token)
-    }
-
-    /// Asks a token endpoint: its token, or its refusal.
-    ///
-    /// # Errors
-    /// It did not decide: the same grant may be used again.
-    async fn post_token(
-        &self,
-        fetcher: &Fetcher,
-        endpoint: &str,
-        mut form: Vec<(&'static str, String)>,
-        client: &KeptClient,
-        issuer: &str,
-        proof_key: Option<&ProofKey>,
-    ) -> Result<Result<TokenReply, Error>, Error> {
-        let url = fetcher.check_url(endpoint).map_err(fetch_error)?;
-        let form_type = HeaderValue::from_static("application/x-www-form-urlencoded");
-        let mut headers = HeaderMap::from_iter([(header::CONTENT_TYPE, form_type)]);
-        match (client.method.as_str(), &client.secret) {
-            ("client_secret_post", Some(secret)) => {
-                form.extend([("client_id", client.id.clone()), ("client_secret", secret.clone())]);
-            }
-            ("private_key_jwt", _) => {
-                form.extend([
-                    ("client_id", client.id.clone()),
-                    (
-                        "client_assertion_type",
-                        "urn:ietf:params:oauth:client-assertion-type:jwt-bearer".to_owned(),
-                    ),
-                    ("client_assertion", self.assertion(client, issuer)?),
-                ]);
-            }
-            // some servers give public clients a secret too, and refuse it later
-            ("none", _) => form.push(("client_id", client.id.clone())),
-            (_, Some(secret)) => {
-                let credentials = STANDARD.encode(format!("{}:{}", encode(&client.id), encode(secret)));
-                headers.insert(header::AUTHORIZATION, header_value(&format!("Basic {credentials}"))?);
-            }
-            (_, None) => form.push(("client_id", client.id.clone())),
-        }
-        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(&form).finish();
-        let mut is_repeated = false;
-        let (status, text) = loop {
-            let nonce = proof_key.and_then(|key| key.nonce(&url));
-            if let Some(key) = proof_key {
-                headers.insert(DPOP, header_value(&key.proof(&Method::POST, &url, None)?)?);
-            }
-            let reply = fetcher.send(Method::POST, url.clone(), headers.clone(), body.clone()).await;
-            let reply = reply.map_err(fetch_error)?;
-            let has_new_nonce =
-                proof_key.is_some_and(|key| key.keep_nonce(&url, reply.headers(), nonce.as_deref()));
-            if !reply.status().is_client_error()
-                || !has_new_nonce
-                || std::mem::replace(&mut is_repeated, true)
-            {
-                break (reply.status(), String::from_utf8_lossy(reply.body()).into_owned());
-            }
-        };
-        const SECRETS: [&str; 7] = [
-            "assertion",
-            "client_assertion",
-            "client_secret",
-            "code",
-            "code_verifier",
-            "refresh_token",
-            "subject_token",
-        ];
-        let of_form = form.iter().filter(|(name, _)| SECRETS.contains(name)).map(|(_, value)| value.as_str());
-        let secrets: Vec<&str> = of_form.chain(client.secret.as_deref()).collect();
-        let code = error_code(&text);
-        // a busy server says nothing of the grant
-        let is_busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT)
-            || status.is_server_error()
-            || code.as_deref().is_some_and(|code| BUSY_CODES.contains(&code));
-        let is_refused = !is_busy && (status.is_client_error() || code.is_some());
-        // some servers refuse with the status of a success
-        if is_refused {
-            return Ok(Err(refusal("the authorization server gave no token", status, &text, &secrets)));
-        }
-        if is_busy || !status.is_success() {
-            let body = code.map(|_| reason_of(&text, &secrets)).unwrap_or_default();
-            return Err(Error::Http { status: status.as_u16(), content_type: None, body });
-        }
-        let reply = serde_json::from_str(&text);
-        reply.map(Ok).map_err(|_| Error::invalid("the authorization server sent no token"))
-    }
-
-    fn assertion(&self, client: &KeptClient, issuer: &str) -> Result<String, Error> {
-        let Some(ClientSecret::Key(key)) = self.oauth.registered.as_ref().map(|client| &client.secret) else {
-            return Err(Error::invalid("the client has no private key"));
-        };
-        let issued = now();
-        let claims = json!({
-            "iss": client.id,
-            "sub": client.id,
-            "aud": issuer,
-            "iat": issued,
-            "exp": issued + 300,
-            "jti": random()?,
-        });
-        let signed = key.sign(&json!({ "alg": "ES256", "typ": "JWT" }), &claims);
-        signed.map_err(|_| Error::invalid("the assertion cannot be signed"))
+        let endpoint = TokenEndpoint::new(&fetcher, &idp.token_endpoint, issuer, &client);
+        Ok(endpoint.token(form).await??.access_token)
     }
 }
 
@@ -918,6 +704,29 @@ const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 struct AuthorizationCode {
     code: String,
     verifier: String,
+}
+
+/// The code in the URL to which the user was redirected.
+///
+/// # Errors
+/// The answer is of another request or another server, or a refusal.
+fn code_of(answer: &str, state: &str, server: &ServerMetadata) -> Result<String, Error> {
+    let answer: Url = answer.parse().map_err(|_| Error::invalid("the user was not redirected to a URL"))?;
+    let parameter =
+        |name: &str| answer.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned());
+    if parameter("state").as_deref() != Some(state) {
+        return Err(Error::invalid("the answer of the authorization server is of another request"));
+    }
+    match parameter("iss") {
+        Some(issuer) if issuer == server.issuer => {}
+        None if !server.authorization_response_iss_parameter_supported => {}
+        // not even its error is shown
+        _ => return Err(Error::invalid("the answer is not of the authorization server that was asked")),
+    }
+    if let Some(error) = parameter("error") {
+        return Err(Error::invalid(format!("the authorization server refused: {}", reason(&error, &[]))));
+    }
+    parameter("code").ok_or_else(|| Error::invalid("the authorization server sent no code"))
 }
 
 /// The id of a server that publishes none: its URL, without what is not a part of such ids.
@@ -937,25 +746,10 @@ fn application_type(redirect_uri: &str) -> &'static str {
     if is_web { "web" } else { "native" }
 }
 
-/// Checks that the client knows how to use a token.
-fn check_type(reply: &TokenReply, has_proof_key: bool) -> Result<(), Error> {
-    let kind = reply.token_type.as_deref();
-    let is_known = |kind: &str| {
-        kind.eq_ignore_ascii_case("bearer") || (has_proof_key && kind.eq_ignore_ascii_case("dpop"))
-    };
-    // some servers leave it out, and mean a bearer
-    if kind.is_none_or(is_known) {
-        Ok(())
-    } else {
-        Err(Error::invalid("the token is of a type that the client does not have"))
-    }
-}
-
 /// Takes over what a token endpoint has sent.
 fn accept(kept: &mut KeptTokens, reply: TokenReply) {
     kept.access_token = Some(reply.access_token.clone());
-    let token_type = reply.token_type.as_deref().unwrap_or_default();
-    kept.is_bound = kept.proof_key.is_some() && token_type.eq_ignore_ascii_case("dpop");
+    kept.is_bound = kept.proof_key.is_some() && reply.is_bound();
     kept.renew_at = reply.seconds().map(|seconds| {
         let lifetime = seconds.clamp(0.0, 1e9) as u64;
         now() + lifetime - LEEWAY.min(lifetime / 2)
@@ -981,59 +775,6 @@ fn secret_method(server: &ServerMetadata) -> &'static str {
     } else {
         "client_secret_basic"
     }
-}
-
-/// The error for a refusal of the authorization server.
-fn refusal(what: &str, status: StatusCode, body: &str, secrets: &[&str]) -> Error {
-    Error::invalid(format!("{what} (HTTP {}): {}", status.as_u16(), reason_of(body, secrets)))
-}
-
-/// The `error` of a body and its `error_description`, without what the client has sent in secret, and without the other
-/// members of the body.
-fn reason_of(body: &str, secrets: &[&str]) -> String {
-    let mut body: Map<String, Value> = serde_json::from_str(body).unwrap_or_default();
-    let (code, description) = (body.remove("error"), body.remove("error_description"));
-    let description = description.as_ref().and_then(Value::as_str).filter(|text| !text.is_empty());
-    let code = code.as_ref().and_then(Value::as_str).map_or("no reason given", |code| reason(code, secrets));
-    let mut text = code.to_owned();
-    if let Some(description) = description {
-        let of_body = body.values().filter_map(Value::as_str);
-        let mut description = description.to_owned();
-        // a text that is shorter is a word
-        for secret in secrets.iter().copied().chain(of_body).filter(|secret| secret.len() >= 6) {
-            description = description.replace(secret, "***").replace(&encode(secret), "***");
-        }
-        text = format!("{text}: {}", shortened(&description));
-    }
-    text
-}
-
-/// The `error` of a body.
-fn error_code(body: &str) -> Option<String> {
-    match serde_json::from_str::<Map<String, Value>>(body).ok()?.remove("error")? {
-        Value::String(code) => Some(code),
-        _ => None,
-    }
-}
-
-/// The codes of servers that do not decide now.
-const BUSY_CODES: [&str; 3] = ["server_error", "slow_down", "temporarily_unavailable"];
-
-/// The reason of a refusal, for errors and logs: what has the form of a code, and nothing else of what the authorization
-/// server has sent, which may repeat a secret.
-fn reason<'a>(error: &'a str, secrets: &[&str]) -> &'a str {
-    let is_code = error.len() <= MAX_ERROR_CODE && error.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
-    let has_secret = secrets.iter().any(|secret| !secret.is_empty() && error.contains(secret));
-    if is_code && !has_secret { error } else { "an error with an unregistered code" }
-}
-
-/// As forms are encoded.
-fn encode(text: &str) -> String {
-    form_urlencoded::byte_serialize(text.as_bytes()).collect()
-}
-
-fn random() -> Result<String, Error> {
-    random_id().map_err(|_| Error::invalid("the operating system provides no randomness"))
 }
 
 fn store_error(error: &io::Error) -> Error {

@@ -6,14 +6,18 @@
 //! The flows are a few form posts with MCP's own rules for discovery, `resource`, `iss` and registration, which general
 //! OAuth crates do not know; the cryptography is that of `ring`, which TLS uses already.
 
+mod access_token;
+mod authorized_request;
 mod authorizer;
 #[cfg(feature = "client-browser")]
 mod browser;
+mod kept_tokens;
 #[cfg(feature = "client-keyring")]
 mod keyring_tokens;
 mod loopback_listener;
 mod metadata;
 mod proof_key;
+mod token_endpoint;
 mod token_store;
 
 use std::{
@@ -24,7 +28,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-pub(super) use authorizer::{Authorizer, NewToken};
+pub(super) use authorized_request::AuthorizedRequest;
+pub(super) use authorizer::Authorizer;
 #[cfg(feature = "client-keyring")]
 pub use keyring_tokens::KeyringTokens;
 use loopback_listener::LoopbackListener;
@@ -36,7 +41,10 @@ use url::Url;
 
 use super::receive::handlers::{AsyncHandler, async_handler};
 use crate::{
-    core::{blocking, bound::Texts, es256::SigningKey, text_file::read_text, unix_time::unix_seconds},
+    core::{
+        blocking, bound::Texts, crypto::random_id, es256::SigningKey, text_file::read_text,
+        unix_time::unix_seconds,
+    },
     fetch::Reach,
 };
 
@@ -46,6 +54,10 @@ const LOGIN_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 /// Seconds since 1970, as tokens have them.
 fn now() -> u64 {
     unix_seconds(SystemTime::now())
+}
+
+fn random() -> Result<String, super::Error> {
+    random_id().map_err(|_| super::Error::invalid("the operating system provides no randomness"))
 }
 
 /// How a client authorizes itself.

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The header of a proof.
-pub(in crate::client) const DPOP: HeaderName = HeaderName::from_static("dpop");
+pub(super) const DPOP: HeaderName = HeaderName::from_static("dpop");
 
 /// The header with what the next proof must contain.
 const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
@@ -30,7 +30,7 @@ const MAX_ORIGINS: usize = 8;
 
 /// A key of this client, and the nonces that servers have asked for: one of the authorization server and one of the
 /// resource server.
-pub(in crate::client) struct ProofKey {
+pub(super) struct ProofKey {
     key: SigningKey,
     /// The public half.
     jwk: Value,
@@ -53,12 +53,7 @@ impl ProofKey {
     }
 
     /// The proof for a request, and for the token that it contains.
-    pub(in crate::client) fn proof(
-        &self,
-        method: &Method,
-        url: &Url,
-        token: Option<&str>,
-    ) -> Result<String, Error> {
+    pub(super) fn proof(&self, method: &Method, url: &Url, token: Option<&str>) -> Result<String, Error> {
         let mut target = url.clone();
         target.set_query(None);
         target.set_fragment(None);
@@ -75,13 +70,13 @@ impl ProofKey {
     }
 
     /// The nonce that proofs for this URL contain.
-    pub(in crate::client) fn nonce(&self, url: &Url) -> Option<String> {
+    pub(super) fn nonce(&self, url: &Url) -> Option<String> {
         self.nonces.lock().get(&origin(url)).cloned()
     }
 
     /// Keeps the nonce of a response; whether it is another than the one in the request, which others may have learned
     /// meanwhile.
-    pub(in crate::client) fn keep_nonce(&self, url: &Url, headers: &HeaderMap, used: Option<&str>) -> bool {
+    pub(super) fn keep_nonce(&self, url: &Url, headers: &HeaderMap, used: Option<&str>) -> bool {
         let nonce = headers.get(NONCE).and_then(|nonce| nonce.to_str().ok());
         let Some(nonce) = nonce.filter(|nonce| nonce.len() <= MAX_NONCE) else { return false };
         let mut nonces = self.nonces.lock();

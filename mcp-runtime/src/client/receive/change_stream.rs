@@ -291,7 +291,7 @@ impl ChangeStream {
                 self.reopening.begin();
                 let before = std::mem::replace(&mut self.standing, Standing::Open);
                 if !matches!(before, Standing::Unopened | Standing::Open) {
-                    self.forget_what_is_kept();
+                    self.shared.forget_what_is_kept();
                     self.shared.inbox.handlers.notify_change(ChangeEvent::Restored);
                 }
                 return false;
@@ -320,7 +320,7 @@ impl ChangeStream {
     fn end(&mut self, end: Result<(), Error>) {
         self.current = None;
         self.reopening.end();
-        self.forget_what_is_kept();
+        self.shared.forget_what_is_kept();
         match end {
             Ok(()) => self.standing = Standing::Interrupted,
             Err(error) => self.lose(&error),
@@ -332,12 +332,6 @@ impl ChangeStream {
         if std::mem::replace(&mut self.standing, Standing::Lost) != Standing::Lost {
             self.shared.inbox.handlers.notify_change(ChangeEvent::Lost);
         }
-    }
-
-    /// Changes while no stream is open are not known.
-    fn forget_what_is_kept(&self) {
-        self.shared.lists.invalidate_all();
-        self.shared.reads.clear();
     }
 }
 

@@ -388,8 +388,7 @@ impl Client {
             return Err(Error::unsupported("authorization over this transport"));
         };
         link.forget_authorization().await?;
-        shared.lists.invalidate_all();
-        shared.reads.clear();
+        shared.forget_what_is_kept();
         Ok(())
     }
 

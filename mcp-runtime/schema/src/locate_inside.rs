@@ -11,10 +11,10 @@ use super::{
 
 /// The most scalars that are tried, and the longest text: each trial decodes all of it.
 const MAX_SCALARS: usize = 64;
-const MAX_BYTES: usize = 32 << 10;
+const MAX_BYTES: usize = 8 << 10;
 
 /// The most texts that are replaced by samples.
-const MAX_SAMPLED: usize = 16;
+const MAX_SAMPLED: usize = 8;
 
 /// Texts of which types that parse a text accept one or the other.
 const SAMPLES: [&str; 10] = [
@@ -61,10 +61,19 @@ pub fn locate_inside(
         let is_named = |(index, mark): (usize, &Option<String>)| {
             mark.as_ref().is_some_and(|mark| message.contains(mark.as_str())).then_some(index)
         };
-        let index = replaced.iter().enumerate().find_map(is_named)?;
-        let end = text.find(&mark(index)).map_or(0, |start| start + mark(index).len());
+        let end = |index: usize| text.find(&mark(index)).map(|start| start + mark(index).len());
+        // a reader of names says of a number only where it is
+        let is_near = |index: usize| {
+            let end = end(index).filter(|_| replaced.get(index).is_some_and(Option::is_some));
+            end.is_some_and(|end| {
+                (end.saturating_sub(mark(index).len())..=end + 1).contains(&failed.column())
+            })
+        };
+        let named = replaced.iter().enumerate().find_map(is_named);
+        let index = named.or_else(|| (0..replaced.len()).find(|index| is_near(*index)))?;
         // if its error has its place, so has the one that is looked for
-        last = (failed.line() != 1 || failed.column() > end + 1).then_some(index);
+        let is_placed = failed.line() == 1 && end(index).is_some_and(|end| failed.column() <= end + 1);
+        last = (!is_placed).then_some(index);
         *replaced.get_mut(index)? = None;
     }
     match last {

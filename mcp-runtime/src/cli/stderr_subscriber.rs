@@ -134,12 +134,10 @@ mod tests {
     #[test]
     fn forwarding_enables_events_below_the_level_of_stderr() {
         // which events are enabled in the process depends on the subscribers of concurrent tests
-        let hint = |forwards: &'static AtomicBool| {
-            StderrSubscriber { level: LevelFilter::WARN, forwards }.max_level_hint()
-        };
-        static NO: AtomicBool = AtomicBool::new(false);
-        static YES: AtomicBool = AtomicBool::new(true);
-        assert_eq!(hint(&NO), Some(LevelFilter::WARN));
-        assert_eq!(hint(&YES), Some(LevelFilter::DEBUG), "a client may request it");
+        static OFF: AtomicBool = AtomicBool::new(false);
+        static ON: AtomicBool = AtomicBool::new(true);
+        let hint = |forwards| StderrSubscriber { level: LevelFilter::WARN, forwards }.max_level_hint();
+        assert_eq!(hint(&OFF), Some(LevelFilter::WARN));
+        assert_eq!(hint(&ON), Some(LevelFilter::DEBUG), "a client may request it");
     }
 }

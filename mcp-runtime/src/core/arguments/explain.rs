@@ -28,8 +28,6 @@ pub(crate) struct Problem {
     pub(crate) kind: ProblemKind,
     /// The reason, with the value in the text.
     pub(super) message: String,
-    /// The path of the array or object that its type refused, if the place inside of it was found by trials.
-    refused: Option<String>,
 }
 
 /// What is wrong.
@@ -41,15 +39,15 @@ pub(crate) enum ProblemKind {
     Mismatch { expected: String },
     /// The type refuses this text, number, boolean or null.
     Scalar(String),
-    /// The type refuses an array or an object: perhaps for a part of it that is not known.
-    Container,
+    /// The type refuses an array or an object with this message: perhaps for a part of it that is not known.
+    Container(String),
     /// A rule is broken.
     Rule,
 }
 
 impl From<String> for Problem {
     fn from(message: String) -> Self {
-        Self { path: String::new(), kind: ProblemKind::Rule, message, refused: None }
+        Self { path: String::new(), kind: ProblemKind::Rule, message }
     }
 }
 
@@ -60,7 +58,7 @@ impl From<&ValidationError> for Problem {
             ErrorKind::Missing => ProblemKind::Missing,
             _ => ProblemKind::Mismatch { expected: expected.clone() },
         };
-        Self { path: path.clone(), kind, message: message.clone(), refused: None }
+        Self { path: path.clone(), kind, message: message.clone() }
     }
 }
 
@@ -99,17 +97,24 @@ impl Problem {
             path.truncate(path.rfind(['.', '[']).unwrap_or(0));
             value = None;
         }
-        let mut refused = None;
-        let is_of_members = ["missing field", "unknown field", "duplicate field", "unknown variant"];
-        if value.is_none()
-            && !is_of_members.iter().any(|start| text.starts_with(start))
-            && let Some(inside) = locate_inside(json, &path, &text, decode)
-        {
-            refused = Some(std::mem::replace(&mut path, inside.path));
-            value = inside.value;
+        let message = of_key.unwrap_or_else(|| refusal(value.as_deref(), text.clone()));
+        Self { path, kind: value.map_or(ProblemKind::Container(text), ProblemKind::Scalar), message }
+    }
+
+    /// The problem of the scalar for which an array or object is refused, if trials find it.
+    fn narrowed(self, json: &str, decode: &dyn Fn(&str) -> Option<serde_json::Error>) -> Self {
+        let ProblemKind::Container(text) = &self.kind else { return self };
+        let of_members = ["missing field", "unknown field", "duplicate field", "unknown variant"];
+        if of_members.iter().any(|start| text.starts_with(start)) {
+            return self;
         }
-        let message = of_key.unwrap_or_else(|| refusal(value.as_deref(), text));
-        Self { path, kind: value.map_or(ProblemKind::Container, ProblemKind::Scalar), message, refused }
+        match locate_inside(json, &self.path, text, decode) {
+            Some(Place { path, value: Some(value) }) => {
+                let message = refusal(Some(&value), text.clone());
+                Self { path, kind: ProblemKind::Scalar(value), message }
+            }
+            _ => self,
+        }
     }
 
     pub(super) fn of_text(raw: RawArgument<'_>, error: &serde_json::Error) -> Self {
@@ -172,8 +177,7 @@ pub(super) fn decode_errors(
             Ok(_) => {}
             Err(first) => {
                 // by the schema, if that can tell
-                let is_container = first.kind == ProblemKind::Container || first.refused.is_some();
-                let refused = first.refused.as_ref().unwrap_or(&first.path);
+                let is_container = matches!(first.kind, ProblemKind::Container(_));
                 let by_schema = if tool.repairs_all(slots.object) {
                     tool.errors_of_type(slots.object, is_container)
                 } else {
@@ -181,7 +185,7 @@ pub(super) fn decode_errors(
                 };
                 let explained = by_schema.iter().filter_map(|error| {
                     let place = within(error)?;
-                    if !is_within(&place, refused) || reported.contains(&place) {
+                    if !is_within(&place, &first.path) || reported.contains(&place) {
                         return None;
                     }
                     let mut problem = Problem::from(error);
@@ -201,7 +205,12 @@ pub(super) fn decode_errors(
                     is_container || is_within(known, &first.path) || is_within(&first.path, known)
                 };
                 if errors.len() == found && !reported.iter().any(is_said) {
-                    errors.push(first.at(&path));
+                    // where each value may have several forms, to decode once takes long enough
+                    let narrowed = match tool.attempts {
+                        None => first.narrowed(json, &|json| arg.decode_error(json)),
+                        Some(_) => first,
+                    };
+                    errors.push(narrowed.at(&path));
                 }
             }
         }

@@ -439,7 +439,7 @@ impl Installer<'_> {
                     for path in &files {
                         let file = self.read(path, options)?;
                         let shown = self.around.shown(path);
-                        let edit = self.edit(client, server, options, &planned, &file, &shown, false);
+                        let edit = self.edit(client, server, options, &planned, (&file, &shown), false);
                         edit.and_then(|_| file.check_writable())
                             .map_err(|problem| self.in_file(path, &problem))?;
                     }
@@ -747,7 +747,7 @@ impl Installer<'_> {
         let shown = self.around.shown(path);
         for _ in 0..MAX_ATTEMPTS {
             let file = self.read(path, options)?;
-            let edit = self.edit(client, server, options, planned, &file, &shown, !options.dry_run);
+            let edit = self.edit(client, server, options, planned, (&file, &shown), !options.dry_run);
             let edit = edit.map_err(|problem| self.in_file(path, &problem))?;
             let mut written = None;
             if let Some(text) = edit.text.as_ref().filter(|_| !options.dry_run) {
@@ -771,8 +771,7 @@ impl Installer<'_> {
         server: &ToInstall,
         options: &Options,
         planned: &Planned,
-        file: &TextFile,
-        shown: &str,
+        (file, shown): (&TextFile, &str),
         may_ask: bool,
     ) -> std::result::Result<Edit, String> {
         let mut document = Document::parse(client.format, file.text()?)?;

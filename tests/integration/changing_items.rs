@@ -24,7 +24,7 @@ fn addition(name: &str) -> (Addition, oneshot::Receiver<AddedItems>) {
     let (sender, items) = oneshot::channel();
     let addition = Addition::changing(name, |items| async move {
         drop(sender.send(items));
-        std::future::pending().await
+        std::future::pending::<()>().await;
     });
     (addition, items)
 }
@@ -186,7 +186,7 @@ async fn the_function_of_an_addition_ends_with_the_server() {
     let plugins = Addition::changing("plugins", |items| async move {
         let _ends = ends;
         items.arrived();
-        std::future::pending().await
+        std::future::pending::<()>().await;
     });
     let server = TestServer::new(mcp_runtime::server!().add(plugins)).unwrap();
     opened(&server).await;

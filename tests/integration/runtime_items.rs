@@ -64,7 +64,7 @@ async fn the_items_of_a_server_are_not_changed_by_what_runs_while_they_are_chang
             items.add(tool(|t| t.description("Added by the update.")));
         })
         .expect("updated");
-    let refused = refused.lock().unwrap();
+    let refused = std::mem::take(&mut *refused.lock().unwrap());
     assert_eq!(refused.len(), 2, "by the closure and by the transform");
     assert!(
         refused

@@ -264,9 +264,9 @@ fn is_built_by_its_workflow(made: &Made) {
         .take_while(|line| line.starts_with("          "))
         .map(|line| format!("{}\n", line.trim()))
         .collect();
-    let target = "x86_64-unknown-linux-gnu";
+    let triple = "x86_64-unknown-linux-gnu";
     let mut command = made.command(Path::new("bash"), &["-e", "-c", &script]);
-    command.env("TARGET", target).env("SUFFIX", "").env("CARGO_NET_OFFLINE", "true");
+    command.env("TARGET", triple).env("SUFFIX", "").env("CARGO_NET_OFFLINE", "true");
     // those of rustup are in the home of who runs the tests
     for name in ["CARGO_HOME", "RUSTUP_HOME"] {
         let folder = format!(".{}", name.split('_').next().unwrap_or_default().to_lowercase());
@@ -276,7 +276,7 @@ fn is_built_by_its_workflow(made: &Made) {
     }
     let built = command.env("CARGO_TARGET_DIR", target()).output().expect("bash");
     assert!(built.status.success(), "{}", text(&built.stderr));
-    let program = made.path(&format!("programs/{target}/{NAME}"));
+    let program = made.path(&format!("programs/{triple}/{NAME}"));
     assert!(
         text(&made.run(&program, &["call", "greet", r#"{"name": "Ada"}"#]).stdout).contains("Hello, Ada!")
     );

@@ -124,7 +124,7 @@ impl Target {
         let (headers, items) = (self.headers.clone(), items.clone());
         builder.headers_with(move |map: &mut HeaderMap| {
             for (name, value) in &headers {
-                // nothing to fall back to: an empty credential is refused by whoever checks it
+                // nothing to fall back to: the server refuses an empty credential
                 let value = value(&items).ok().and_then(|value| header_value(&value).ok());
                 map.insert(name.clone(), value.unwrap_or_else(|| HeaderValue::from_static("")));
             }
@@ -138,7 +138,7 @@ fn header_value(value: &str) -> Result<HeaderValue, ()> {
     Ok(value)
 }
 
-/// Checks that nobody on the way can read what is sent.
+/// Checks that what is sent cannot be read on the way.
 fn check_url(text: &str) -> Result<(), String> {
     let url: Uri = text.parse().map_err(|_| "its URL is not valid".to_owned())?;
     if url.authority().is_some_and(|authority| authority.as_str().contains('@')) {

@@ -293,7 +293,7 @@ mod tests {
         let runtime = concat!("mcp-runtime/", env!("CARGO_PKG_VERSION"));
         for (name, version, product) in [
             ("shop", "1.2.0", "shop/1.2.0 "),
-            ("Ada's Shop (é)\r\nHost: x", "1.0+b 7", "Ada's-Shop--------Host--x/1.0+b-7 "),
+            ("Ada's Shop (é)\r\nHost: x", "1.0+b 7", "Ada's-Shop------Host--x/1.0+b-7 "),
             ("shop", "", "shop "),
             ("", "1.0", ""),
             (RUNTIME, "1.0", ""),

@@ -517,7 +517,7 @@ async fn null_for_what_is_optional_is_its_absence_but_not_in_the_json_of_a_patch
 }
 
 #[tokio::test]
-async fn a_form_without_fields_is_no_argument_and_any_object_is_one() {
+async fn a_form_without_fields_gives_no_argument_and_any_object_is_one() {
     let recorder = Recorder::start().await;
     let none = json!({ "type": "object", "properties": {} });
     let form = "application/x-www-form-urlencoded";

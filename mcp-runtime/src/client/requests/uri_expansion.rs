@@ -182,7 +182,7 @@ mod tests {
             ("a://h?v=1{&x}", json!({ "x": [1, 2] }), Some("a://h?v=1&x=%5B1%2C2%5D")),
             ("a://h{/x*}", json!({ "x": [] }), Some("a://h")),
             ("a://h{/x*}/tail", json!({}), Some("a://h/tail")),
-            ("a://h{/x}", json!({ "x": null }), Some("a://h")),
+            ("a://h{/x}", json!({ "x": null }), None),
             ("a://h{/x}", json!({ "x": "a" }), Some("a://h/a")),
             ("a://h{/x*}", json!({ "x": [""] }), None),
             ("a://h", json!({}), Some("a://h")),

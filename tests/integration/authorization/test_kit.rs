@@ -74,7 +74,7 @@ async fn every_reason_to_refuse_a_token_can_be_tried() {
     }
     let poor = issuer.token(&Principal::new(issuer.url(), "bob"), RESOURCE);
     let client = TestServer::new(server(&issuer)).unwrap().token(&poor).await.unwrap();
-    assert_eq!(client.list_tools().await.len(), 1, "the scope can be acquired");
+    assert_eq!(client.list_tools().await.len(), 2, "the scope can be acquired");
     client.call("notes_of_tenant", json!({})).await.expect_code(-32603);
 }
 

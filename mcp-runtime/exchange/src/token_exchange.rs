@@ -195,9 +195,8 @@ impl TokenExchange {
         let fields = |fields: [(&'static str, &str); 3]| fields.map(|(name, value)| (name, value.to_owned()));
         if self.on_behalf_of {
             let grant = "urn:ietf:params:oauth:grant-type:jwt-bearer";
-            let value =
-                |of| self.targets.iter().find(|(name, _)| *name == of).map(|(_, value)| value.clone());
-            let scope = value("scope").or_else(|| Some(format!("{}/.default", value("audience")?)));
+            let find = |of| self.targets.iter().find(|(name, _)| *name == of).map(|(_, it)| it.clone());
+            let scope = find("scope").or_else(|| Some(format!("{}/.default", find("audience")?)));
             let token_use = ("requested_token_use", "on_behalf_of");
             let form = fields([("grant_type", grant), token_use, ("assertion", subject)]);
             return form.into_iter().chain(scope.map(|scope| ("scope", scope))).collect();

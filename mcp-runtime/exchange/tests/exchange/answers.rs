@@ -1,5 +1,7 @@
 //! What an authorization server can answer, and what the model and the log see of it.
 
+use std::time::Duration;
+
 use mcp_runtime::{
     serde_json::{Value, json},
     testing::TestServer,
@@ -95,6 +97,16 @@ async fn an_authorization_server_that_cannot_be_reached_is_not_available() {
     let provider = Provider::start().await;
     let exchange = mcp_runtime_exchange::TokenExchange::at("http://127.0.0.1:1/token", "notes", SECRET);
     call(&provider, &exchange.callers_of(provider.url()), "t").await.expect_failure(LATER);
+}
+
+#[tokio::test]
+async fn an_authorization_server_that_does_not_answer_is_not_available_and_nothing_of_it_is_kept() {
+    let provider = Provider::start().await;
+    let exchange = provider.exchange();
+    provider.pause(Duration::from_secs(60));
+    call(&provider, &exchange, "t").await.expect_failure(LATER);
+    provider.pause(Duration::ZERO);
+    call(&provider, &exchange, "t").await.expect_text("issued-2");
 }
 
 #[tokio::test]

@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn optional_members_that_are_null_where_there_is_no_null_are_left_out() {
+    fn optional_members_that_are_null_where_null_is_not_allowed_are_left_out() {
         let inner = json!({
             "type": "object", "required": ["must"],
             "properties": {

@@ -174,8 +174,8 @@ impl ResourceEntry {
         self.template.variables().map(str::to_owned).collect()
     }
 
-    /// Changes what clients see of its variables, and what its function gets: a variable that is hidden is no longer in the
-    /// URI, and a fixed one in the path is the text of its value there, so that other URIs do not lead to it.
+    /// Changes what clients see of its variables, and what its function gets: a hidden variable leaves the URI,
+    /// and a fixed one in the path is the text of its value there, so that other URIs do not lead to it.
     ///
     /// # Errors
     /// A value does not fit its variable, or one in the path is hidden.

@@ -433,16 +433,17 @@ fn arguments_of_a_tool_are_masked_before_the_client_has_listed_it() {
     dev.shake_hands();
     // the loop has listed `hang`, and its listing does not reach the client
     assert_eq!(dev.state(1)["version"], "1");
-    let call = |id: &str, name: &str| {
-        let arguments = json!({ "pin": "planted-pin", "text": "green tea" });
+    // what a call of an unknown tool has is masked in all that follows, until the tool is listed
+    let call = |id: &str, name: &str, text: &str| {
+        let arguments = json!({ "pin": "planted-pin", "text": text });
         json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": name, "arguments": arguments } })
     };
-    dev.send(&call("unknown", "version"));
+    dev.send(&call("unknown", "version", "black tea"));
     dev.answer_to(&json!("unknown"));
-    dev.send(&call("known", "hang"));
+    dev.send(&call("known", "hang", "green tea"));
     assert_eq!(dev.state(2)["version"], "1");
     let unknown = read("\"id\":\"unknown\"");
-    assert!(!unknown.contains("planted-pin") && !unknown.contains("green tea"), "{unknown}");
+    assert!(!unknown.contains("planted-pin") && !unknown.contains("black tea"), "{unknown}");
     let known = read("\"id\":\"known\"");
     assert!(!known.contains("planted-pin") && known.contains("green tea"), "{known}");
 }

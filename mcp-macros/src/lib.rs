@@ -16,7 +16,6 @@ mod tests;
 
 use proc_macro::TokenStream;
 
-#[cfg(feature = "config")]
 use crate::attribute::config;
 use crate::attribute::{error_, item, main_, misplaced, rule, service, type_};
 use crate::model::{
@@ -172,7 +171,6 @@ pub fn mcp_error(options: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// Options of a field, in `#[mcp(..)]`: `name`, `title`, `description`, `default`, `range`, `length`, `pattern`, `one_of`,
 /// `example`, `secret`, `flag`, `env`, `flatten`.
-#[cfg(feature = "config")]
 #[proc_macro_attribute]
 pub fn mcp_config(options: TokenStream, item: TokenStream) -> TokenStream {
     config::expand(options.into(), &item.into()).into()

@@ -1,6 +1,5 @@
 //! One file per attribute: from its tokens to its expansion, which always contains the annotated item.
 
-#[cfg(feature = "config")]
 pub(crate) mod config;
 pub(crate) mod error_;
 pub(crate) mod item;

@@ -5,5 +5,4 @@ mod dependency;
 pub(crate) mod derived;
 pub(crate) mod handler;
 pub(crate) mod idents;
-#[cfg(feature = "config")]
 pub(crate) mod settings;

@@ -10,7 +10,6 @@ pub(crate) mod params;
 pub(crate) mod prompt;
 pub(crate) mod resource;
 pub(crate) mod rule;
-#[cfg(feature = "config")]
 pub(crate) mod setting;
 pub(crate) mod template_syntax;
 pub(crate) mod tool;

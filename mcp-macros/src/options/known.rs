@@ -67,9 +67,7 @@ pub(crate) const PARAMETER: &[&str] = &["header", "complete", "inject", "raw"];
 /// Further options of the parameters of an event's function.
 pub(crate) const EVENT_PARAMETER: &[&str] = &["payload", "inject"];
 /// Further options of a field of `#[mcp_config]`.
-#[cfg(feature = "config")]
 pub(crate) const SETTING: &[&str] = &["flag", "env"];
-#[cfg(feature = "config")]
 pub(crate) const CONFIG: &[&str] = &["name", "crate"];
 pub(crate) const CACHE: &[&str] = &["ttl", "public"];
 pub(crate) const TOOL_UI: &[&str] = &["resource", "visibility"];

@@ -1,6 +1,5 @@
 //! Expansions as tokens: every invalid input is exactly one error, and the function is always emitted.
 
-#[cfg(feature = "config")]
 mod config;
 mod error_types;
 mod events;

@@ -234,7 +234,6 @@ fn an_invalid_resource_is_one_error() {
     ));
 }
 
-#[cfg(feature = "config")]
 #[test]
 fn the_documentation_names_every_option_of_settings() {
     let source = include_str!("../lib.rs");

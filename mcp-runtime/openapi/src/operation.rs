@@ -678,7 +678,7 @@ fn input_schema(
         }
         properties.insert(name.clone(), argument.schema);
     }
-    // a name that is none of them would be left out, and a filter that is misspelled with it
+    // an unknown name would be left out, and with it a filter that is misspelled
     let schema = json!({
         "type": "object", "properties": properties, "required": required, "additionalProperties": false,
     });

@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use url::Url;
 
 use crate::{
+    operation::comparable_header,
     request::{MAX_TARGET, Request, header_name, header_value},
     response::Response,
 };
@@ -103,6 +104,14 @@ impl Api {
         if let Some(headers) = &self.headers {
             for (name, value) in headers(context.clone()).await? {
                 let name = header_name(name)?;
+                let own = comparable_header(name.as_str());
+                let mut given = request.of_headers.iter();
+                if let Some((argument, _)) = given.find(|(_, sent)| comparable_header(sent.as_str()) == own) {
+                    return Err(ToolError::new(format!(
+                        "`{argument}` cannot be given: the server sets the header `{name}`\n\
+                         the program hides it with `.own_headers([\"{name}\"])`"
+                    )));
+                }
                 if [header::HOST, header::CONTENT_LENGTH, header::TRANSFER_ENCODING].contains(&name) {
                     return Err(ToolError::private(format!("`.headers(..)` cannot set `{name}`")));
                 }
@@ -124,7 +133,7 @@ impl Api {
         base: &Url,
         request: Request,
     ) -> Result<Response, ToolError> {
-        let Request { method, path, query, headers, body } = request;
+        let Request { method, path, query, headers, body, .. } = request;
         let mut url = base.clone();
         let path = format!("{}{path}", base.path().trim_end_matches('/'));
         url.set_path(&path);

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use http::HeaderName;
 use mcp_runtime::{
     Context, Error, ProtocolError, ToolError,
     addition::{Addition, IntoAddition},
@@ -21,9 +22,9 @@ use serde_json::{Map, Value, json};
 use crate::{
     api::{Api, HeadersFn, Server},
     document::{Document, Operation, shown},
-    operation::{Plan, is_json, plan, tool_name},
+    operation::{Plan, comparable_header, is_json, plan, tool_name},
     reader::Reader,
-    request::{Call, MAX_TARGET, Parameter, Place},
+    request::{Call, MAX_TARGET, Parameter, Place, header_name},
     route::Route,
 };
 
@@ -65,6 +66,7 @@ pub struct OpenApi {
     renames: BTreeMap<String, String>,
     scheme: String,
     headers: Option<HeadersFn>,
+    own_headers: Vec<String>,
     has_output_schemas: bool,
     timeout: Duration,
     max_response: usize,
@@ -94,6 +96,7 @@ impl OpenApi {
             renames: BTreeMap::new(),
             scheme: "api".to_owned(),
             headers: None,
+            own_headers: Vec::new(),
             has_output_schemas: true,
             timeout: Duration::from_secs(30),
             max_response: 1 << 20,
@@ -180,7 +183,15 @@ impl OpenApi {
         self
     }
 
-    /// Sets the function that returns headers for each request, such as credentials; they replace headers from arguments.
+    /// Keeps headers of these names from being arguments, also where an operation requires them: those that
+    /// [`headers`](Self::headers) sets. `cookie` stands for all parameters that are cookies.
+    pub fn own_headers<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.own_headers.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets the function that returns headers for each request, such as credentials. A call whose arguments give one of them
+    /// fails: name those that operations have as parameters in [`own_headers`](Self::own_headers).
     ///
     /// Get them from the [principal](Context::caller) or from [state](Context::state). The access token that a client sent to
     /// this server is for this server: the protocol forbids to pass it on to another one.
@@ -238,6 +249,8 @@ impl OpenApi {
     fn items(mut self) -> Result<Vec<Addition>, String> {
         let server = std::mem::replace(&mut self.server, Ok(None))?.ok_or_else(|| self.missing_server())?;
         let mut errors = self.unmatched();
+        let wrong = self.own_headers.iter().filter_map(|name| header_name(name).err());
+        errors.extend(wrong.map(|error| error.to_string()));
         let chosen = self.chosen(&mut errors);
         self.check_number(&chosen)?;
         let api = Arc::new(Api {
@@ -247,10 +260,13 @@ impl OpenApi {
             timeout: self.timeout,
             max_response: self.max_response,
         });
+        let own_headers = self.own_headers.iter().map(String::as_str);
+        let own_headers = own_headers.chain(api.server.forwarded().iter().map(HeaderName::as_str));
+        let own_headers: Vec<String> = own_headers.map(comparable_header).collect();
         let mut reader = Reader::new(&self.document, MAX_READ);
         let (mut items, mut size, mut rules) = (Vec::new(), 0, Vec::new());
         for (operation, name) in chosen {
-            let planned = plan(&mut reader, operation, name, api.server.forwarded()).and_then(|plan| {
+            let planned = plan(&mut reader, operation, name, &own_headers).and_then(|plan| {
                 size += plan.size();
                 Ok(if self.is_resource(operation) {
                     resource(operation, plan, &self.scheme, api.clone())?.into_addition()

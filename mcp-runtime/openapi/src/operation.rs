@@ -164,7 +164,7 @@ fn shortened(name: &str) -> String {
     format!("{}_{:06x}", beginning.trim_end_matches('_'), hash & 0xff_ffff)
 }
 
-/// Reads an operation. The `forwarded` headers are those of the client, and no arguments.
+/// Reads an operation. Headers of these names, as [`comparable_header`] makes them, are not arguments.
 ///
 /// # Errors
 /// It cannot be called as it is described.
@@ -172,7 +172,7 @@ pub(crate) fn plan(
     reader: &mut Reader<'_>,
     operation: &Operation,
     name: String,
-    forwarded: &[HeaderName],
+    own_headers: &[String],
 ) -> Result<Plan, String> {
     let details: Details<'_> = reader.read(&operation.place)?;
     let path = UrlPath::parse(&operation.path)?;
@@ -183,7 +183,7 @@ pub(crate) fn plan(
     let mut arguments = Vec::new();
     let mut parameters = Vec::new();
     for parameter in described {
-        if let Some(sent) = sent_parameter(&parameter, (&variables, &fixed), forwarded)? {
+        if let Some(sent) = sent_parameter(&parameter, (&variables, &fixed), own_headers)? {
             if sent.place == Place::Path {
                 undescribed.remove(sent.name.as_str());
             }
@@ -194,7 +194,7 @@ pub(crate) fn plan(
     for variable in path.variables().filter(|name| undescribed.remove(name)) {
         let parameter =
             DescribedParameter { name: variable.to_owned(), place: "path".to_owned(), ..Default::default() };
-        parameters.extend(sent_parameter(&parameter, (&variables, &fixed), forwarded)?);
+        parameters.extend(sent_parameter(&parameter, (&variables, &fixed), own_headers)?);
         arguments.push(argument_of(parameter, Place::Path));
     }
     let (mut body, of_body) = match details.request_body {
@@ -324,7 +324,7 @@ fn is_reserved(header: &str) -> bool {
 }
 
 /// A name as those servers read it that take `_` for `-`.
-fn comparable_header(name: &str) -> String {
+pub(crate) fn comparable_header(name: &str) -> String {
     name.to_ascii_lowercase().replace('_', "-")
 }
 
@@ -332,23 +332,21 @@ fn comparable_header(name: &str) -> String {
 fn sent_parameter(
     described: &DescribedParameter,
     (variables, fixed): (&HashSet<&str>, &HashSet<&str>),
-    forwarded: &[HeaderName],
+    own_headers: &[String],
 ) -> Result<Option<Parameter>, String> {
-    let is_forwarded = |name: &str| {
-        let name = comparable_header(name);
-        forwarded.iter().any(|header| comparable_header(header.as_str()) == name)
-    };
+    let is_own = |header: &str| own_headers.contains(&comparable_header(header));
     let DescribedParameter { name, style, explode, .. } = described;
     let place = match described.place.as_str() {
         "path" if !variables.contains(name.as_str()) => return Ok(None),
         "path" => Place::Path,
         "query" if fixed.contains(name.as_str()) => return Ok(None),
         "query" => Place::Query,
-        "header" if is_reserved(name) || is_forwarded(name) => return Ok(None),
+        "header" if is_reserved(name) || is_own(name) => return Ok(None),
         "header" if HeaderName::try_from(name.as_str()).is_err() => {
             return Err(format!("`{}` is not the name of a header", shown(name)));
         }
         "header" => Place::Header,
+        "cookie" if is_own("cookie") => return Ok(None),
         "cookie" if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) => {
             return Err(format!("`{}` is not the name of a cookie", shown(name)));
         }

@@ -65,6 +65,8 @@ pub(crate) struct Request {
     pub(crate) path: String,
     pub(crate) query: String,
     pub(crate) headers: HeaderMap,
+    /// The arguments that headers were written of, each with the name of its header.
+    pub(crate) of_headers: Vec<(String, HeaderName)>,
     pub(crate) body: Vec<u8>,
 }
 
@@ -359,7 +361,7 @@ impl Call {
         let mut cookies = Writer::new("headers", MAX_HEADERS);
         let mut of_query = Pairs { out: &mut query, between: "&", names: self.names(Place::Query) };
         let mut of_cookies = Pairs { out: &mut cookies, between: "; ", names: self.names(Place::Cookie) };
-        let (mut headers, mut size) = (HeaderMap::new(), 0);
+        let (mut headers, mut of_headers, mut size) = (HeaderMap::new(), Vec::new(), 0);
         for parameter in &self.parameters {
             let Parameter { argument, name, place, serialization } = parameter;
             let Some(value) = arguments.get(argument).filter(|value| !value.is_null()) else { continue };
@@ -369,14 +371,17 @@ impl Call {
                 Place::Cookie => {
                     let as_cookie = Serialization { keeps_reserved: false, ..*serialization };
                     of_cookies.write(as_cookie, argument, name, value)?;
+                    of_headers.push((argument.clone(), header::COOKIE));
                 }
                 Place::Header => {
                     let mut text = Writer::new("headers", MAX_HEADERS.saturating_sub(size + name.len()));
                     serialization.simple(value, ("", ","), None, &mut text)?;
                     size += name.len() + text.len();
                     let value = header_value(argument, &text.into_text()?)?;
+                    let name = header_name(name)?;
+                    of_headers.push((argument.clone(), name.clone()));
                     // the description may have one header by two names
-                    if headers.insert(header_name(name)?, value).is_some() {
+                    if headers.insert(name, value).is_some() {
                         return Err(ToolError::new(format!(
                             "`{argument}` is the header of another argument"
                         )));
@@ -398,7 +403,7 @@ impl Call {
             headers.insert(header::CONTENT_TYPE, header_value("content-type", &content_type)?);
         }
         let (query, body) = (query.into_text()?, body.into_bytes());
-        Ok(Request { method: self.method, path, query, headers, body })
+        Ok(Request { method: self.method, path, query, headers, of_headers, body })
     }
 }
 

@@ -68,7 +68,7 @@ impl Routes {
         context: &Context,
         max_response: usize,
     ) -> Result<Response, ToolError> {
-        let Request { method, path, query, headers, body } = request;
+        let Request { method, path, query, headers, body, .. } = request;
         let uri = if query.is_empty() { path } else { format!("{path}?{query}") };
         let mut request = http::Request::builder()
             .method(method)

@@ -268,26 +268,67 @@ async fn the_path_of_the_server_comes_before_that_of_the_operation() {
 }
 
 #[tokio::test]
-async fn headers_of_the_program_replace_those_of_arguments() {
+async fn a_header_that_the_program_sets_is_never_an_argument() {
     struct Key(&'static str);
     let recorder = Recorder::start().await;
+    let header =
+        |name: &str| json!({ "name": name, "in": "header", "required": name == "X-Tenant", "schema": {} });
+    let cookie = json!({ "name": "seen", "in": "cookie", "schema": { "type": "string" } });
     let parameters =
-        json!({ "parameters": [{ "name": "X-Tenant", "in": "header", "schema": { "type": "string" } }] });
-    let api = OpenApi::parse(one("GET /", &parameters)).expect("a description").server(&recorder.url);
-    let api = api.headers(|context| async move {
-        let key = context.state::<Key>().map(|key| key.0).unwrap_or_default();
-        let tenant = context.caller().map(|caller| caller.subject().to_owned()).unwrap_or_default();
-        Ok(vec![("authorization", format!("Bearer {key}")), ("x-tenant", tenant)])
-    });
-    let builder = mcp_runtime::server!().state(Key("secret")).add(api);
-    let server = TestServer::new(builder).expect("a server");
-    let server = server.caller(mcp_runtime::Principal::new("issuer", "ada"));
-    server.call("call", json!({ "X-Tenant": "bob" })).await.expect_ok();
-    let arrived = recorder.last();
+        json!({ "parameters": [header("X-Tenant"), header("x_tenant"), header("X-Note"), cookie] });
+    let api = || {
+        let api = OpenApi::parse(one("GET /", &parameters)).expect("a description").server(&recorder.url);
+        api.headers(|context| async move {
+            let key = context.state::<Key>().map(|key| key.0).unwrap_or_default();
+            let mut headers = vec![("authorization", format!("Bearer {key}"))];
+            // of some callers only
+            if let Some(caller) = context.caller() {
+                headers
+                    .extend([("x-tenant", caller.subject().to_owned()), ("cookie", "seen=all".to_owned())]);
+            }
+            Ok(headers)
+        })
+    };
+    let serve = |api: OpenApi| {
+        let server = TestServer::new(mcp_runtime::server!().state(Key("secret")).add(api));
+        server.expect("a server").caller(mcp_runtime::Principal::new("issuer", "ada"))
+    };
+    // what is not known before the call is refused, by whatever name servers read alike
+    let server = serve(api());
+    for (arguments, refused) in [
+        (json!({ "X-Tenant": "bob" }), "`X-Tenant` cannot be given: the server sets the header `x-tenant`"),
+        (json!({ "X-Tenant": "bob", "x_tenant": "bob" }), "`X-Tenant` cannot be given"),
+    ] {
+        server.call("call", arguments).await.expect_failure(refused);
+    }
+    let optional = one("GET /", &json!({ "parameters": [header("x_tenant"), cookie] }));
+    let optional = OpenApi::parse(optional).expect("a description").server(&recorder.url);
+    let optional =
+        serve(optional.headers(|_| async {
+            Ok(vec![("x-tenant", "own".to_owned()), ("cookie", "seen=all".to_owned())])
+        }));
+    for (arguments, refused) in [
+        (json!({ "x_tenant": "bob" }), "the server sets the header `x-tenant`"),
+        (json!({ "seen": "none" }), "`seen` cannot be given: the server sets the header `cookie`"),
+    ] {
+        optional.call("call", arguments).await.expect_failure(refused);
+    }
+    assert_eq!(recorder.count(), 0);
+    optional.call("call", json!({})).await.expect_ok();
+    // what is known is not offered, also for callers without it
+    let server = serve(api().own_headers(["X-Tenant", "Cookie"]));
+    let tools = server.list_tools().await;
     assert_eq!(
-        (arrived.header("authorization"), arrived.header("x-tenant")),
-        (Some("Bearer secret"), Some("ada"))
+        (&tools[0]["inputSchema"]["properties"], tools[0]["inputSchema"].get("required")),
+        (&json!({ "X-Note": {} }), None)
     );
+    server.call("call", json!({ "X-Tenant": "bob" })).await.expect_failure("X-Tenant");
+    server.call("call", json!({ "seen": "none" })).await.expect_failure("seen");
+    assert_eq!(recorder.count(), 1);
+    server.call("call", json!({ "X-Note": "n" })).await.expect_ok();
+    let arrived = recorder.last();
+    let headers = ["authorization", "x-tenant", "x-note", "cookie"].map(|name| arrived.header(name));
+    assert_eq!(headers, [Some("Bearer secret"), Some("ada"), Some("n"), Some("seen=all")]);
 }
 
 #[tokio::test]

@@ -92,6 +92,7 @@ async fn tools_have_the_texts_and_the_hints_of_their_operations() {
 
 #[test]
 fn a_rule_or_a_name_that_no_operation_has_is_an_error() {
+    assert!(error(shop().own_headers(["X Tenant"])).contains("`X Tenant` is not the name of a header"));
     let api = shop().include(Route::tag("ordres")).exclude(Route::get("/x")).rename("getOrders", "x");
     let error = error(api);
     for part in [

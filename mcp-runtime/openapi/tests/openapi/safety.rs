@@ -261,16 +261,20 @@ async fn a_name_that_a_model_chooses_is_not_that_of_another_parameter_however_se
 async fn a_header_that_is_forwarded_is_never_an_argument() {
     let recorder = Recorder::start().await;
     let header = |name: &str| json!({ "name": name, "in": "header", "schema": { "type": "string" } });
-    let parameters = json!({ "parameters": [header("X-Tenant"), header("x_tenant"), header("X-Note")] });
+    let cookie = json!({ "name": "seen", "in": "cookie", "schema": { "type": "string" } });
+    let parameters =
+        json!({ "parameters": [header("X-Tenant"), header("x_tenant"), header("X-Note"), cookie] });
     let description: Value = serde_json::from_str(&one("GET /", &parameters)).expect("JSON");
     let api = OpenApi::routes(recorder.routes.clone(), &description).expect("a description");
-    let server = serve(api.forward_headers(["x-tenant"]));
+    let server = serve(api.forward_headers(["x-tenant", "cookie"]));
     let arguments = server.list_tools().await[0]["inputSchema"]["properties"].clone();
     assert_eq!(arguments, json!({ "X-Note": { "type": "string" } }));
     // the client has not sent it
     server.call("call", json!({ "X-Tenant": "other" })).await.expect_failure("X-Tenant");
+    server.call("call", json!({ "seen": "all" })).await.expect_failure("seen");
     server.call("call", json!({ "X-Note": "n" })).await.expect_ok();
-    assert_eq!((recorder.count(), recorder.last().header("x-tenant")), (1, None));
+    let arrived = recorder.last();
+    assert_eq!((recorder.count(), arrived.header("x-tenant"), arrived.header("cookie")), (1, None, None));
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ use crate::core::{
     client_request::require_visits,
     context::{Context, Suspension},
     error::Failure,
-    item::Function,
+    item_function::Function,
     item_output::ItemOutput,
     jsonrpc::ProtocolError,
     log_limit::{LogLimit, LogLine, cut_for_log},
@@ -188,10 +188,7 @@ fn resolve_ready(
         }
         return MaybeReady::Ready(Ended::Returned(result));
     }
-    let future = CatchPanic { future: None, context: None };
-    let future = WithPermits { future, permits: Permits::default() };
-    let running = Running { future, of_request: Permits::default(), context: make_context(), limit: None };
-    MaybeReady::Ready(running.into_ended(result))
+    MaybeReady::Ready(Running::without_function(make_context()).into_ended(result))
 }
 
 /// A user's future. A panic in its poll becomes a private failure; a panic in its drop is swallowed.
@@ -247,6 +244,13 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// What waits for the client's answers to a function that has returned: to poll it never ends.
+    fn without_function(context: Context) -> Self {
+        let future = CatchPanic { future: None, context: None };
+        let future = WithPermits { future, permits: Permits::default() };
+        Self { future, of_request: Permits::default(), context, limit: None }
+    }
+
     pub(crate) fn context(&self) -> &Context {
         &self.context
     }

@@ -1,29 +1,16 @@
-//! The common part of tools, resources and prompts: name and texts, arguments, source location, and the error that
-//! `build()` reports for one.
+//! The common part of tools, resources and prompts: name and texts, conditions of their calls, arguments, source location.
 
-use std::{
-    any::Any,
-    fmt,
-    future::Future,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 
 use crate::core::{
     admission::Rate,
-    arguments::{AnyArg, BoundRule, BoxFuture, Call, HandlerResult, Inject, ItemRules, TextLimit},
-    blocking::run_blocking,
+    arguments::{AnyArg, Inject, ItemRules},
     callback::Callback,
     content::{ContentWriter, Icon},
     context::ClientFeature,
-    error::{Failure, ToolError},
     gates::Gates,
-    item_output::ItemOutput,
     jsonrpc::Object,
     layer::DynLayer,
     protocol::Revision,
@@ -43,14 +30,6 @@ pub trait Signature<S> {}
 pub trait Typed<D: 'static> {
     #[doc(hidden)]
     const TYPED: &'static D;
-}
-
-/// Decodes the arguments of a call and calls the user's function.
-pub(crate) type Handler = fn(&Call<'_>) -> HandlerResult;
-
-/// The handler of an item whose attribute has errors.
-pub(crate) fn missing_handler(_: &Call<'_>) -> HandlerResult {
-    Err(Failure::private("the item has no handler").into())
 }
 
 /// Where an item is in the user's source.
@@ -91,6 +70,7 @@ impl fmt::Display for Location {
 
 /// The options that the attribute of any kind of item sets.
 #[derive(Clone, Copy)]
+// a field for each option of an attribute, by which expansions name it; without allocations, since it is a `static`
 pub struct ItemDescriptor {
     /// `name` on the wire, without the prefix of a mount.
     pub name: &'static str,
@@ -176,6 +156,7 @@ impl fmt::Debug for ItemDescriptor {
 
 /// An item's name, texts and conditions, whether an attribute or a builder describes it.
 #[derive(Clone, Default)]
+// a field for each method of a builder of items, and what its server adds
 pub(crate) struct ItemSpec {
     /// `name` on the wire, with the prefix of its mount.
     pub(crate) name: String,
@@ -264,14 +245,6 @@ impl ItemSpec {
         self.meta = Some(Value::Object(members).to_string());
     }
 
-    /// An error in this item, at its location.
-    pub(crate) fn build_error(&self, text: impl fmt::Display) -> BuildError {
-        match self.location {
-            Some(at) => BuildError::at(at, text),
-            None => BuildError::new(text.to_string()),
-        }
-    }
-
     /// Appends title, description and icons to its entry in a list, as far as the revision has them.
     pub(crate) fn write_texts(&self, entry: &mut Object<'_>, revision: Revision) {
         let Self { title, description, icons, .. } = self;
@@ -292,127 +265,6 @@ pub(crate) fn write_texts(
     }
     entry.opt_str("description", description);
     ContentWriter(revision).write_icons(entry, icons);
-}
-
-/// An annotated function, with the service value that a method is called on.
-pub(crate) struct Function {
-    pub(crate) handler: Handler,
-    pub(crate) args: &'static [&'static dyn AnyArg],
-    /// The rules over its arguments.
-    pub(crate) rules: Vec<BoundRule>,
-    pub(crate) this: Option<Arc<dyn Any + Send + Sync>>,
-    /// The maximum cost of decoding arguments that are JSON in a text.
-    pub(crate) text_limit: TextLimit,
-    /// Whether the warning that it holds up its client was logged.
-    slow_logged: AtomicBool,
-    /// Whether a call of it was timed.
-    pub(crate) was_timed: AtomicBool,
-}
-
-impl Function {
-    pub(crate) fn new(
-        handler: Handler,
-        args: &'static [&'static dyn AnyArg],
-        rules: Vec<BoundRule>,
-        this: Option<Arc<dyn Any + Send + Sync>>,
-    ) -> Self {
-        Self {
-            handler,
-            args,
-            rules,
-            this,
-            text_limit: TextLimit::default(),
-            slow_logged: AtomicBool::new(false),
-            was_timed: AtomicBool::new(false),
-        }
-    }
-
-    /// Whether the warning is still to be logged; `true` once.
-    pub(crate) fn take_slow_warning(&self) -> bool {
-        !self.slow_logged.swap(true, Ordering::Relaxed)
-    }
-}
-
-/// Calls a function that was given at run time, with a `C`.
-pub(crate) type DynHandler<C> = Callback<dyn Fn(C) -> BoxFuture<Result<ItemOutput, Failure>> + Send + Sync>;
-
-/// The function of an item: annotated, or given at run time.
-pub(crate) enum ItemFunction<C> {
-    Annotated(Function),
-    Runtime(DynHandler<C>),
-}
-
-impl<C> ItemFunction<C> {
-    /// The parameters of an annotated function.
-    pub(crate) fn args(&self) -> &'static [&'static dyn AnyArg] {
-        match self {
-            Self::Annotated(function) => function.args,
-            Self::Runtime(_) => &[],
-        }
-    }
-}
-
-/// The return type of a handler.
-#[diagnostic::on_unimplemented(
-    message = "a handler returns a future, and this one returns `{Self}`",
-    label = "does not return a future",
-    note = "write `|call| async move {{ .. }}`; a plain closure goes to `blocking_handler`"
-)]
-pub trait AsyncReply {
-    /// The output of the future.
-    type Reply;
-    /// The reply, once the future is ready.
-    fn reply(self) -> impl Future<Output = Self::Reply> + Send
-    where
-        Self: Send;
-}
-#[diagnostic::do_not_recommend]
-impl<F: Future> AsyncReply for F {
-    type Reply = F::Output;
-
-    fn reply(self) -> impl Future<Output = F::Output> + Send
-    where
-        F: Send,
-    {
-        self
-    }
-}
-
-/// The handler that runs a closure as a future.
-pub(crate) fn async_handler<C, R, F, Fut>(
-    handler: F,
-    convert: fn(Fut::Reply) -> Result<R, ToolError>,
-) -> DynHandler<C>
-where
-    C: Send + 'static,
-    R: Into<ItemOutput> + 'static,
-    F: Fn(C) -> Fut + Send + Sync + 'static,
-    Fut: AsyncReply + Send + 'static,
-{
-    let handler = Arc::new(handler);
-    Callback(Arc::new(move |call| {
-        let handler = handler.clone();
-        // called in the first poll, where panics are caught
-        Box::pin(async move { convert(handler(call).reply().await).map(Into::into).map_err(Failure::from) })
-    }))
-}
-
-/// The handler that runs a closure on the blocking pool.
-pub(crate) fn blocking_handler<C, R, F, T>(
-    handler: F,
-    convert: fn(T) -> Result<R, ToolError>,
-) -> DynHandler<C>
-where
-    C: Send + 'static,
-    R: Into<ItemOutput> + Send + 'static,
-    T: 'static,
-    F: Fn(C) -> T + Send + Sync + 'static,
-{
-    let handler = Arc::new(handler);
-    Callback(Arc::new(move |call| {
-        let handler = handler.clone();
-        Box::pin(run_blocking(move || convert(handler(call)).map(Into::into).map_err(Failure::from)))
-    }))
 }
 
 /// Implements the setters that builders of all kinds of item have.
@@ -483,35 +335,3 @@ macro_rules! impl_item_setters {
     };
 }
 pub(crate) use impl_item_setters;
-
-/// Why a server cannot be built; `build()` reports all of them at once.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct BuildError(String);
-
-impl BuildError {
-    pub(crate) fn new(text: String) -> Self {
-        Self(text)
-    }
-
-    pub(crate) fn at(at: Location, text: impl fmt::Display) -> Self {
-        Self(format!("{text}\n  --> {at}"))
-    }
-
-    /// All errors of one item.
-    ///
-    /// # Errors
-    /// There are some.
-    pub(crate) fn check_all(errors: Vec<Self>) -> Result<(), Self> {
-        if errors.is_empty() {
-            return Ok(());
-        }
-        let texts: Vec<_> = errors.into_iter().map(|error| error.0).collect();
-        Err(Self(texts.join("\n")))
-    }
-}
-
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}

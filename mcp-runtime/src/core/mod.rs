@@ -5,6 +5,7 @@ pub(crate) mod admission;
 pub(crate) mod arguments;
 pub(crate) mod blocking;
 pub(crate) mod bound;
+pub(crate) mod build_error;
 pub(crate) mod callback;
 pub(crate) mod changes;
 pub(crate) mod client_error;
@@ -22,6 +23,7 @@ pub(crate) mod extensions;
 pub(crate) mod gates;
 pub(crate) mod invoke;
 pub(crate) mod item;
+pub(crate) mod item_function;
 pub(crate) mod item_output;
 #[cfg(any(feature = "client", feature = "install"))]
 pub(crate) mod jsonc;

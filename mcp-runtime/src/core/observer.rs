@@ -92,13 +92,52 @@ impl Network {
     }
 }
 
+/// How a request or a task has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Ok,
+    ToolError,
+    Error,
+    InputRequired,
+    /// The request has started one.
+    Task,
+    Refused,
+    Cancelled,
+    /// Of tasks, as those below.
+    Completed,
+    Failed,
+    /// No client asked for it in time.
+    Expired,
+    /// Another process has it.
+    Lost,
+}
+
+impl Outcome {
+    /// As logs, spans and metrics name it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::ToolError => "tool_error",
+            Self::Error => "error",
+            Self::InputRequired => "input_required",
+            Self::Task => "task",
+            Self::Refused => "refused",
+            Self::Cancelled => "cancelled",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Expired => "expired",
+            Self::Lost => "lost",
+        }
+    }
+}
+
 /// How a request has ended.
 #[derive(Clone, Copy)]
 pub(crate) struct EndedRequest<'a> {
     /// One that the protocol defines, or [`OTHER`].
     pub(crate) method: &'static str,
     pub(crate) item: &'a ObservedItem,
-    pub(crate) outcome: &'static str,
+    pub(crate) outcome: Outcome,
     /// The wire's error code, `tool_error` or the reason.
     pub(crate) error: Option<&'a str>,
     pub(crate) reason: Option<Reason>,
@@ -119,7 +158,7 @@ pub(crate) struct EndedTask<'a> {
     pub(crate) tool: &'a str,
     /// As much of it as logs may have.
     pub(crate) id: &'a str,
-    pub(crate) outcome: &'static str,
+    pub(crate) outcome: Outcome,
     /// The wire's error code, `tool_error` or the reason.
     pub(crate) error: Option<&'a str>,
     pub(crate) reason: Option<Reason>,

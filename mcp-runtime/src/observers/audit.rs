@@ -37,14 +37,14 @@ use std::{
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::core::{
+    build_error::BuildError,
     callback::Callback,
     connection::Principal,
     dispatch::{ObservedItem, Request},
     invoke::discard,
-    item::BuildError,
     jsonrpc::{Object, decode_string, write_array, write_string},
     log_limit::{LogLimit, LogLine},
-    observer::{AnyDetails, EndedRequest, EndedTask, Observer, RefusedRequest},
+    observer::{AnyDetails, EndedRequest, EndedTask, Observer, Outcome, RefusedRequest},
     reason::Reason,
     server::ServerBuilder,
 };
@@ -262,7 +262,7 @@ impl Observer for Audit {
         let details = request.details.and_then(|details| details.downcast_ref::<RequestDetails>());
         let Some(details) = details else { return };
         let is_call = !matches!(request.item, ObservedItem::None);
-        if !is_call && request.outcome != "refused" {
+        if !is_call && request.outcome != Outcome::Refused {
             return;
         }
         self.write(if is_call { "call" } else { "refused" }, &|line| {
@@ -276,7 +276,8 @@ impl Observer for Audit {
             if is_call {
                 line.key("arguments").extend_from_slice(&details.arguments);
             }
-            line.str("outcome", request.outcome).opt_str("reason", request.reason.map(Reason::as_str));
+            line.str("outcome", request.outcome.as_str())
+                .opt_str("reason", request.reason.map(Reason::as_str));
             line.opt_str("task", request.task);
             if let (Some(Reason::Scopes), ObservedItem::Missing { scopes, .. }) =
                 (request.reason, request.item)
@@ -313,7 +314,7 @@ impl Observer for Audit {
     fn task_ended(&self, task: &EndedTask<'_>) {
         self.write("task", &|line| {
             line.str("kind", "tool").str("item", task.tool).str("task", task.id);
-            line.str("outcome", task.outcome).opt_str("reason", task.reason.map(Reason::as_str));
+            line.str("outcome", task.outcome.as_str()).opt_str("reason", task.reason.map(Reason::as_str));
             if let Some(code) = task.code {
                 line.raw("code", code);
             }
@@ -538,7 +539,7 @@ mod tests {
             Audit::to(move |line| sink.lock().unwrap().push(line.to_owned())).request_ended(&EndedRequest {
                 method: "tools/call",
                 item: &ObservedItem::Unregistered,
-                outcome: "ok",
+                outcome: Outcome::Ok,
                 error: None,
                 reason: None,
                 code: None,

@@ -11,8 +11,8 @@ use super::{Config, ReadSettings};
 use crate::{
     ToolError,
     core::{
+        build_error::BuildError,
         extensions::Extensions,
-        item::BuildError,
         layer::{LayeredCall, Next, item_layer},
         secret_texts::SecretTexts,
         server::{Error, Result, ServerBuilder, short_name},

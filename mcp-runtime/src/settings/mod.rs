@@ -28,8 +28,8 @@ use reading::{ConfigSchema, ConfigType, check_declarations};
 use sources::{Flags, Surroundings};
 
 use crate::core::{
+    build_error::BuildError,
     extensions::Extensions,
-    item::BuildError,
     server::{Error, Result, Server, ServerBuilder},
 };
 

@@ -11,9 +11,10 @@ use super::{
 use crate::{
     capability::open_for_handle,
     core::{
+        build_error::BuildError,
         connection::ItemKind,
         dispatch::{CapabilityStream, ObservedItem, Reply, Request, Response},
-        item::{BuildError, ItemDescriptor},
+        item::ItemDescriptor,
         protocol::EVENTS_EXTENSION,
         server::{
             AnnotatedItem, Annotation, Assembly, Capability, Declared, Entries, Entry as _, RegisteredItem,

@@ -16,12 +16,14 @@ use super::{
 use crate::{
     core::{
         arguments::{ArgumentChange, CallParts, Inject, Input, MAX_VALUES},
+        build_error::BuildError,
         connection::{Access, AccessRules, ItemKind, Principal, RequestContext},
         context::{CallCancellation, ClientRequests, Context, ContextInner, Delivery as Unreachable},
         error::Failure,
         extensions::Extensions,
         invoke::{self, Ended, Invocation},
-        item::{BuildError, ItemFunction, ItemSpec},
+        item::ItemSpec,
+        item_function::ItemFunction,
         item_output::{ItemOutput, wrong_kind},
         jsonrpc::{Object, write_array, write_string},
         protocol::Revision,

@@ -13,7 +13,8 @@ use crate::core::{
     },
     context::Context,
     error::ToolError,
-    item::{AsyncReply, DynHandler, ItemSpec, async_handler, blocking_handler, impl_item_setters},
+    item::{ItemSpec, impl_item_setters},
+    item_function::{AsyncReply, DynHandler, async_handler, blocking_handler},
     item_output::IntoOutput,
     jsonrpc::ProtocolError,
 };

@@ -6,9 +6,10 @@ use super::{Prompt, PromptDef, PromptDescriptor, PromptEntry};
 use crate::{
     capability::{completion::Completions, open_for_handle},
     core::{
+        build_error::BuildError,
         connection::ItemKind,
         dispatch::{ObservedItem, Reply, Request, Response},
-        item::{BuildError, ItemDescriptor, ItemSpec},
+        item::{ItemDescriptor, ItemSpec},
         server::{
             AnnotatedItem, Annotation, Assembly, Capability, CompletionOfItem, Declared, Entries, MadeItem,
             RegisteredItem, Registry, RuntimeKey, Server, ServerBuilder, ServerHandle, impl_additions,

@@ -5,9 +5,11 @@ use std::{any::Any, sync::Arc};
 use super::{PromptArgument, PromptCall, PromptDef, PromptDescriptor};
 use crate::core::{
     arguments::{ArgumentChange, CompletionSource, GivenArguments, declaration_errors, text_of_value},
+    build_error::BuildError,
     connection::ItemKind,
     extensions::Extensions,
-    item::{BuildError, Function, ItemFunction, ItemSpec},
+    item::ItemSpec,
+    item_function::{Function, ItemFunction},
     jsonrpc::{Object, write_array},
     protocol::Revision,
     server::Entry,

@@ -1,6 +1,7 @@
 //! The descriptor that `#[mcp_prompt]` expands to.
 
-use crate::core::item::{Handler, ItemDescriptor, missing_handler};
+use crate::core::item::ItemDescriptor;
+use crate::core::item_function::{Handler, missing_handler};
 
 /// One annotated prompt.
 #[derive(Debug, Clone, Copy)]

@@ -7,10 +7,11 @@ use crate::{
     capability::{completion::Completions, open_for_handle},
     core::{
         arguments::Inject,
+        build_error::BuildError,
         changes::Filter,
         connection::{Access, AccessError, ItemKind, Principal},
         dispatch::{ObservedItem, Reply, Request, Response},
-        item::{BuildError, ItemDescriptor, ItemSpec},
+        item::{ItemDescriptor, ItemSpec},
         jsonrpc::decode_string,
         protocol::{Revision, UI_EXTENSION, UI_SETTINGS, is_ui_uri, normalize_uri},
         server::{

@@ -3,7 +3,8 @@
 use crate::{
     core::{
         content::{Annotations, Role},
-        item::{Handler, ItemDescriptor, ItemSpec, missing_handler},
+        item::{ItemDescriptor, ItemSpec},
+        item_function::{Handler, missing_handler},
         item_output::Output,
         protocol,
     },

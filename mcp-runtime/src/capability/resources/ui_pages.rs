@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::ResourceEntry;
 use crate::{
     core::{
-        item::BuildError,
+        build_error::BuildError,
         protocol::{UI_MIME_TYPE, is_ui_uri, normalize_uri, uri_with_prefix},
         server::{Assembly, Entry as _, unknown_page},
         tool::ToolEntry,

@@ -8,9 +8,9 @@ use super::{MANIFEST, SkillCatalog, SkillDirectories, SkillResource, directory_e
 use crate::{
     capability::resources::{ReadResult, ReadSource, ResourceSource, Resources},
     core::{
+        build_error::BuildError,
         connection::{Access, AccessError},
         dispatch::{CursorScope, Reply, Request, Response, WriteResult, invalid_cursor},
-        item::BuildError,
         jsonrpc::{Object, ProtocolError},
         protocol::{Revision, SKILLS_EXTENSION, SKILLS_SETTINGS},
         server::{Assembly, Capability, Declared, List, PageCache, Registry, Server, page_of},

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use super::{MANIFEST, Skill, SkillFile, SkillNode, read_skills, skills_dir::SkillsDir};
 use crate::{
     core::{
+        build_error::BuildError,
         connection::{Access, AccessError},
-        item::BuildError,
         jsonrpc::{Object, write_array},
         protocol::normalize_uri,
     },

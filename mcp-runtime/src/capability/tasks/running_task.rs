@@ -17,6 +17,7 @@ use crate::core::{
     arguments::BoxFuture,
     context::{InputResponse, PendingRequest, RawJson, TaskHandle},
     jsonrpc::ProtocolError,
+    observer::Outcome,
     reason::Reason,
     sync::Mutex,
     unix_time::unix_millis,
@@ -70,8 +71,7 @@ struct TaskState {
 /// How a task ended, for logs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TaskSummary {
-    /// `completed`, `tool_error`, `failed`, `cancelled`, `expired` or `lost`.
-    pub(crate) outcome: &'static str,
+    pub(crate) outcome: Outcome,
     /// The error's code, if it failed.
     pub(crate) code: Option<i64>,
     /// Why it has failed, as far as that is known.
@@ -79,16 +79,16 @@ pub(crate) struct TaskSummary {
 }
 
 impl TaskSummary {
-    pub(super) const CANCELLED: Self = Self::new("cancelled", Some(Reason::Cancelled));
-    const EXPIRED: Self = Self::new("expired", Some(Reason::Expired));
-    pub(super) const LOST: Self = Self::new("lost", None);
+    pub(super) const CANCELLED: Self = Self::new(Outcome::Cancelled, Some(Reason::Cancelled));
+    const EXPIRED: Self = Self::new(Outcome::Expired, Some(Reason::Expired));
+    pub(super) const LOST: Self = Self::new(Outcome::Lost, None);
 
-    pub(super) const fn new(outcome: &'static str, reason: Option<Reason>) -> Self {
+    pub(super) const fn new(outcome: Outcome, reason: Option<Reason>) -> Self {
         Self { outcome, code: None, reason }
     }
 
     pub(super) const fn failed(code: i64, reason: Option<Reason>) -> Self {
-        Self { outcome: "failed", code: Some(code), reason }
+        Self { outcome: Outcome::Failed, code: Some(code), reason }
     }
 }
 

@@ -96,12 +96,8 @@ impl TaskObservation {
     fn end(&self) {
         let Self { span, permit, .. } = self;
         let TaskSummary { outcome, code, reason } = permit.task.summary();
-        span.record("mcp.task.outcome", outcome);
-        let error = match outcome {
-            "completed" => None,
-            "cancelled" | "expired" | "lost" => Some(outcome.into()),
-            _ => error_type(code, outcome, reason),
-        };
+        span.record("mcp.task.outcome", outcome.as_str());
+        let error = error_type(code, outcome, reason);
         let code = code.map(|code| code.to_string());
         record_error(span, error.as_deref(), code.as_deref(), reason);
         let Some(server) = self.server.upgrade() else { return };

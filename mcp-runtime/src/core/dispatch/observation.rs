@@ -18,7 +18,7 @@ use crate::core::{
     connection::{AccessError, ClientConnection, Principal},
     context::is_traceparent,
     jsonrpc::decode_string,
-    observer::{AnyDetails, EndedRequest, Network, OTHER, RefusedRequest},
+    observer::{AnyDetails, EndedRequest, Network, OTHER, Outcome, RefusedRequest},
     protocol::{INTERNAL_ERROR, Method, Revision},
     reason::Reason,
     server::{Registry, Server},
@@ -251,12 +251,12 @@ impl Observation {
         };
         let code = reply.outcome.as_ref().err().map(|error| error.code);
         let outcome = match &reply.outcome {
-            _ if reason.is_some_and(Reason::is_refusal) => "refused",
-            Ok(body) if body.is_tool_error() => "tool_error",
-            Ok(ResultBody::InputRequired { .. }) => "input_required",
-            Ok(ResultBody::Other(result)) if result.started_task().is_some() => "task",
-            Ok(_) => "ok",
-            Err(_) => "error",
+            _ if reason.is_some_and(Reason::is_refusal) => Outcome::Refused,
+            Ok(body) if body.is_tool_error() => Outcome::ToolError,
+            Ok(ResultBody::InputRequired { .. }) => Outcome::InputRequired,
+            Ok(ResultBody::Other(result)) if result.started_task().is_some() => Outcome::Task,
+            Ok(_) => Outcome::Ok,
+            Err(_) => Outcome::Error,
         };
         let task = match &reply.outcome {
             Ok(ResultBody::Other(result)) => result.started_task(),
@@ -265,11 +265,8 @@ impl Observation {
         self.record(outcome, code, reason, task);
     }
 
-    fn record(&self, outcome: &'static str, code: Option<i64>, reason: Option<Reason>, task: Option<&str>) {
-        let error = match outcome {
-            "cancelled" => Some("cancelled".into()),
-            _ => error_type(code, outcome, reason),
-        };
+    fn record(&self, outcome: Outcome, code: Option<i64>, reason: Option<Reason>, task: Option<&str>) {
+        let error = error_type(code, outcome, reason);
         let code = code.map(|code| code.to_string());
         if !self.span.is_disabled() {
             if let Some(task) = task {
@@ -298,7 +295,7 @@ impl Observation {
 /// in a result, the reason for it.
 pub(crate) fn error_type(
     code: Option<i64>,
-    outcome: &str,
+    outcome: Outcome,
     reason: Option<Reason>,
 ) -> Option<Cow<'static, str>> {
     let reason =
@@ -306,8 +303,11 @@ pub(crate) fn error_type(
     match code {
         Some(INTERNAL_ERROR) if reason.is_some() => reason,
         Some(code) => Some(code.to_string().into()),
-        None if matches!(outcome, "tool_error" | "refused") => Some(reason.unwrap_or("tool_error".into())),
-        None => None,
+        None => match outcome {
+            Outcome::ToolError | Outcome::Refused => Some(reason.unwrap_or("tool_error".into())),
+            Outcome::Cancelled | Outcome::Expired | Outcome::Lost => Some(outcome.as_str().into()),
+            _ => None,
+        },
     }
 }
 
@@ -326,7 +326,7 @@ pub(crate) fn record_error(span: &Span, error: Option<&str>, code: Option<&str>,
 impl Drop for Observation {
     fn drop(&mut self) {
         if !self.ended {
-            self.record("cancelled", None, Some(Reason::Cancelled), None);
+            self.record(Outcome::Cancelled, None, Some(Reason::Cancelled), None);
         }
     }
 }

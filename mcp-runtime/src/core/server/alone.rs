@@ -2,9 +2,9 @@
 
 use super::{RegisteredItem, Result, Server, handle::RelayedChange};
 use crate::core::{
+    build_error::BuildError,
     config::Options,
     crypto::KeyRing,
-    item::BuildError,
     observer::Observers,
     store::{CallerRate, SealedStore},
 };

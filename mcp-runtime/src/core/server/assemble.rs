@@ -6,16 +6,17 @@ use std::{any::Any, collections::HashMap, sync::Arc};
 use super::{
     Capabilities, Entries, Open, Parts, Registry, ServerHandle,
     changing::{ItemPlace, Refused, RefusedItem, refusal},
-    item::{ItemSource, RegisteredItem, RuntimeKey},
+    item::{AnnotatedItem, ItemSource, MadeItem, RegisteredItem, RuntimeKey},
     open_capabilities::Capability,
     transform::Transforms,
 };
 use crate::core::{
     admission::CallerConcurrency,
     arguments::Inject,
+    build_error::BuildError,
     connection::ItemKind,
     gates::Gates,
-    item::{BuildError, ItemSpec, Location},
+    item::{ItemSpec, Location},
     server::Entry as _,
     store::CallerRate,
     tool::ToolEntry,
@@ -83,75 +84,78 @@ pub(crate) fn assemble(
 impl Assembly<'_> {
     /// Adds an item.
     fn add(&mut self, item: &RegisteredItem) {
-        let (name, parts) = (item.name(), self.parts);
-        // one that is changed is described by its transforms
-        let require_descriptions = parts.options.lists.require_descriptions && item.transforms.is_empty();
-        let before = self.errors.len();
-        let errors = &mut self.errors;
-        let (kind, added) = match &item.source {
-            ItemSource::Runtime(made) => {
-                let (key, spec) = (made.0.key(), made.0.spec());
-                if require_descriptions && spec.description.is_none() {
-                    let text = format!("{key} has no description\nset one with `.description(..)`");
-                    errors.push(BuildError::new(text));
-                }
-                if let Some(text) = parts.options.check_scopes(&spec.scopes) {
-                    errors.push(BuildError::new(format!("{key} {text}")));
-                }
-                if let Some(Err(text)) = &spec.rate {
-                    errors.push(BuildError::new(format!("{key}: {text}")));
-                }
-                if self.place.is_some() && self.errors.len() > before {
-                    return;
-                }
-                (key.kind, made.0.add_to(self, item))
-            }
+        let errors = match &item.source {
+            ItemSource::Runtime(made) => self.errors_of_made(&*made.0, item),
             ItemSource::Place => return,
+            ItemSource::Annotated(linked) => self.errors_of_function(linked, item),
+        };
+        let is_refused = self.place.is_some() && !errors.is_empty();
+        self.errors.extend(errors);
+        let (kind, added) = match &item.source {
+            ItemSource::Runtime(made) if !is_refused => (made.0.key().kind, made.0.add_to(self, item)),
             ItemSource::Annotated(linked) => {
-                let (descriptor, kind) = (linked.descriptor(), linked.kind().noun());
-                let missing = |inject: &&Inject| {
-                    !inject.is::<ServerHandle>() && !inject.is_provided(&item.state, &item.requested)
-                };
-                for inject in descriptor.injects.iter().filter(missing) {
-                    let (ty, fix) = (inject.name(), inject.fix(&item.state));
-                    errors.push(BuildError::at(
-                        descriptor.location,
-                        format!(
-                            "{kind} `{name}` takes `&{ty}`, and no state of that type is registered\n{fix}"
-                        ),
-                    ));
-                }
-                for (option, takes) in linked.0.named() {
-                    for inject in takes.iter().filter(missing) {
-                        let ty = inject.name();
-                        let fix = descriptor.rules.fix(inject).filter(|_| option == "validate");
-                        let fix = fix.unwrap_or_else(|| inject.fix(&item.state));
-                        errors.push(BuildError::at(
-                            descriptor.location,
-                            format!(
-                                "the `{option}` function of {kind} `{name}` takes `&{ty}`, and no state of that type is registered\n{fix}"
-                            ),
-                        ));
-                    }
-                }
-                if require_descriptions && descriptor.description.is_none() {
-                    let text = format!("{kind} `{name}` has no description\nwrite a doc comment on it");
-                    errors.push(BuildError::at(descriptor.location, text));
-                }
-                let scopes: Vec<String> = descriptor.scopes.iter().map(|&scope| scope.to_owned()).collect();
-                if let Some(text) = parts.options.check_scopes(&scopes) {
-                    errors.push(BuildError::at(descriptor.location, format!("{kind} `{name}` {text}")));
-                }
-                for open in descriptor.injects.iter().filter_map(|inject| inject.opens) {
+                for open in linked.descriptor().injects.iter().filter_map(|inject| inject.opens) {
                     open(self);
                 }
                 (linked.kind(), linked.0.add_to(self, item))
             }
+            _ => return,
         };
         if let Err(error) = added {
             self.resource_failed |= kind == ItemKind::Resource;
             self.errors.push(error);
         }
+    }
+
+    /// Whether an item must have a description of its own: one that is changed is described by its transforms.
+    fn needs_description(&self, item: &RegisteredItem) -> bool {
+        self.parts.options.lists.require_descriptions && item.transforms.is_empty()
+    }
+
+    /// What is wrong with the common part of an item that was made at run time.
+    fn errors_of_made(&self, made: &dyn MadeItem, item: &RegisteredItem) -> Vec<BuildError> {
+        let (key, spec) = (made.key(), made.spec());
+        let mut errors = Vec::new();
+        if self.needs_description(item) && spec.description.is_none() {
+            errors.push(format!("{key} has no description\nset one with `.description(..)`"));
+        }
+        errors.extend(self.parts.options.check_scopes(&spec.scopes).map(|text| format!("{key} {text}")));
+        if let Some(Err(text)) = &spec.rate {
+            errors.push(format!("{key}: {text}"));
+        }
+        errors.into_iter().map(BuildError::new).collect()
+    }
+
+    /// What is wrong with the common part of an annotated item.
+    fn errors_of_function(&self, linked: &AnnotatedItem, item: &RegisteredItem) -> Vec<BuildError> {
+        let (name, descriptor, kind) = (item.name(), linked.descriptor(), linked.kind().noun());
+        let missing = |inject: &&Inject| {
+            !inject.is::<ServerHandle>() && !inject.is_provided(&item.state, &item.requested)
+        };
+        let mut errors = Vec::new();
+        for inject in descriptor.injects.iter().filter(missing) {
+            let (ty, fix) = (inject.name(), inject.fix(&item.state));
+            errors.push(format!(
+                "{kind} `{name}` takes `&{ty}`, and no state of that type is registered\n{fix}"
+            ));
+        }
+        for (option, takes) in linked.0.named() {
+            for inject in takes.iter().filter(missing) {
+                let ty = inject.name();
+                let fix = descriptor.rules.fix(inject).filter(|_| option == "validate");
+                let fix = fix.unwrap_or_else(|| inject.fix(&item.state));
+                errors.push(format!(
+                    "the `{option}` function of {kind} `{name}` takes `&{ty}`, and no state of that type is registered\n{fix}"
+                ));
+            }
+        }
+        if self.needs_description(item) && descriptor.description.is_none() {
+            errors.push(format!("{kind} `{name}` has no description\nwrite a doc comment on it"));
+        }
+        let scopes: Vec<String> = descriptor.scopes.iter().map(|&scope| scope.to_owned()).collect();
+        let unknown = self.parts.options.check_scopes(&scopes);
+        errors.extend(unknown.map(|text| format!("{kind} `{name}` {text}")));
+        errors.into_iter().map(|text| BuildError::at(descriptor.location, text)).collect()
     }
 
     /// Adds an item of an addition that changes, or keeps why it cannot be offered.

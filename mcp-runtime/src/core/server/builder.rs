@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{
-    Capabilities, Error, Parts, Result, Server, ServerHandle, ServerInner,
+    Capabilities, Error, Open, Parts, Registry, Result, Server, ServerHandle, ServerInner,
     assemble::assemble,
     changing::begin_when_opened,
     item::{AnnotatedItem, IntoAddition, ItemScope, ItemSource, Named, RegisteredItem},
@@ -28,11 +28,12 @@ use crate::core::config::HttpOptions;
 use crate::core::{
     arguments::StateValue,
     bound::Configure,
+    build_error::BuildError,
     config::{Limits, ListOptions, Options, ServerInfo, StdioOptions, Stores, TelemetryOptions},
     connection::ItemKind,
     crypto::Seal,
     extensions::Extensions,
-    item::{BuildError, ItemDescriptor, ItemLayer, Location},
+    item::{ItemDescriptor, ItemLayer, Location},
     layer::{Layer, item_layer},
     log_limit::ServerLogLimits,
     observer::Observer,
@@ -511,16 +512,11 @@ impl ServerBuilder {
         let parts =
             Parts::new(self.info, &mut self.options, self.observers.into(), &authentications, &mut errors);
         parts.store.share_rates(parts.rate.as_ref(), &items);
-        let registry = match assemble(&parts, &items, &opens, Capabilities::default()) {
-            Ok(registry) if errors.is_empty() => registry,
-            assembled => {
-                errors.extend(assembled.err().into_iter().flatten());
-                let error = report("the server cannot be built", &errors);
-                #[cfg(feature = "config")]
-                let error = ReadSettings::explain_build_error(server_settings.as_ref(), error);
-                return Err(error);
-            }
-        };
+        let registry = checked_registry(&parts, &items, &opens, errors);
+        #[cfg(feature = "config")]
+        let registry =
+            registry.map_err(|error| ReadSettings::explain_build_error(server_settings.as_ref(), error));
+        let registry = registry?;
         let takes_handle = items.iter().any(|item| item.takes::<ServerHandle>());
         let publishes = takes_handle || !self.handle_receivers.is_empty();
         let has_handle = publishes || items.iter().any(|item| matches!(item.source, ItemSource::Place));
@@ -545,22 +541,41 @@ impl ServerBuilder {
             has_warned_of_update: AtomicBool::new(false),
             log_limits: ServerLogLimits::default(),
         }));
-        begin_when_opened(
-            &server.0.items.read(),
-            &Arc::downgrade(&server.0),
-            &server.0.made_state,
-            &server.0.awaited,
-        );
-        for receive in self.handle_receivers {
-            receive(ServerHandle::new(Arc::downgrade(&server.0)));
-        }
+        server.begin(self.handle_receivers);
         Ok(server)
+    }
+}
+
+impl Server {
+    /// Lets what runs beside its calls begin when it opens, and gives its handle to those who asked for one.
+    fn begin(&self, handle_receivers: Vec<HandleReceiver>) {
+        let this = Arc::downgrade(&self.0);
+        begin_when_opened(&self.0.items.read(), &this, &self.0.made_state, &self.0.awaited);
+        for receive in handle_receivers {
+            receive(ServerHandle::new(this.clone()));
+        }
     }
 }
 
 impl fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerBuilder").field("name", &self.info.name).finish_non_exhaustive()
+    }
+}
+
+/// The registry of all items, if nothing is wrong with them and `errors` is empty.
+fn checked_registry(
+    parts: &Parts,
+    items: &[RegisteredItem],
+    opens: &[Open],
+    mut errors: Vec<BuildError>,
+) -> Result<Registry> {
+    match assemble(parts, items, opens, Capabilities::default()) {
+        Ok(registry) if errors.is_empty() => Ok(registry),
+        assembled => {
+            errors.extend(assembled.err().into_iter().flatten());
+            Err(report("the server cannot be built", &errors))
+        }
     }
 }
 

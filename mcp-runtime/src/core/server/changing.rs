@@ -20,7 +20,7 @@ use super::{
     item::{IntoRuntimeItem, ItemSource, RuntimeItem},
 };
 use crate::core::{
-    connection::ItemKind, extensions::Extensions, item::BuildError, spawn::spawn, sync::Mutex,
+    build_error::BuildError, connection::ItemKind, extensions::Extensions, spawn::spawn, sync::Mutex,
 };
 
 /// How long a list waits for the first items of additions.

@@ -12,9 +12,10 @@ use super::{
 use crate::{
     core::{
         arguments::ArgumentChange,
+        build_error::BuildError,
         connection::{Access, AccessError, ItemKind, ItemView},
         dispatch::{ObservedItem, Reply, Request, Response},
-        item::{BuildError, ItemSpec},
+        item::ItemSpec,
         jsonrpc::decode_string,
         protocol::Revision,
         server::Server,

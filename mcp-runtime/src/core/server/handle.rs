@@ -15,10 +15,10 @@ use super::{
     item::{IntoRuntimeItem, ItemScope, ItemSource, RegisteredItem, RuntimeItem, RuntimeKey},
 };
 use crate::core::{
+    build_error::BuildError,
     changes::Change,
     connection::{Access, ItemKind, ItemView, Principal, principal_digest},
     context::Context,
-    item::BuildError,
     protocol::ItemList,
     sync::{Mutex, RwLockWriteGuard},
 };

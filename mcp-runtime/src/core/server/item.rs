@@ -10,11 +10,12 @@ use super::{Assembly, Open, ServerBuilder, changing::ItemPlace, transform::Trans
 use crate::{
     core::{
         arguments::Inject,
+        build_error::BuildError,
         config::Options,
         connection::ItemKind,
         extensions::Extensions,
         gates::Gates,
-        item::{BuildError, ItemDescriptor, ItemLayer, ItemSpec},
+        item::{ItemDescriptor, ItemLayer, ItemSpec},
         protocol::{normalize_uri, uri_with_prefix},
         store::CallerRate,
     },

@@ -11,12 +11,12 @@ use super::{Identity, ServerHandle, ServerInner, WeakServer};
 use crate::auth::{Authentication, set_up_authentication};
 use crate::core::{
     admission::CallerConcurrency,
+    build_error::BuildError,
     changes::Hub,
     config::{Limits, Options, ServerInfo},
     connection::AccessRules,
     context::Settings,
     crypto::KeyRing,
-    item::BuildError,
     observer::Observers,
     store::{CallerRate, SealedStore, SingleUse},
 };

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::{Error, RegisteredItem, Result, Server, ServerBuilder, WeakServer, handle::RelayedChange};
 use crate::core::{
+    build_error::BuildError,
     changes::Change,
     config::Options,
     connection::Principal,
     crypto::KeyRing,
-    item::BuildError,
     observer::Observers,
     spawn::spawn,
     store::{CallerRate, Listener, Received, SealedStore, Shared},

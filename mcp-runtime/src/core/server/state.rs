@@ -18,10 +18,10 @@ use super::{Error, Result, Server, ServerBuilder};
 use crate::core::secret_texts::SecretTexts;
 use crate::core::{
     arguments::StateValue,
+    build_error::BuildError,
     client_error::error_chain,
     error::BoxError,
     extensions::{AnyValue, Extensions},
-    item::BuildError,
     single_flight::SingleFlight,
     sync::Mutex,
 };

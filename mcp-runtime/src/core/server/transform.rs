@@ -17,12 +17,8 @@ use super::{
 };
 use crate::{
     core::{
-        arguments::ArgumentChange,
-        bound::Texts,
-        connection::ItemKind,
-        content::Icon,
-        item::{BuildError, ItemSpec},
-        tool::Hints,
+        arguments::ArgumentChange, bound::Texts, build_error::BuildError, connection::ItemKind,
+        content::Icon, item::ItemSpec, tool::Hints,
     },
     schema::{nearest, sort_by},
 };

@@ -2,8 +2,9 @@
 
 use super::{ToolDef, ToolDescriptor, ToolEntry};
 use crate::core::{
+    build_error::BuildError,
     connection::ItemKind,
-    item::{BuildError, ItemDescriptor, ItemSpec},
+    item::{ItemDescriptor, ItemSpec},
     server::{AnnotatedItem, Annotation, Assembly, MadeItem, RegisteredItem, RuntimeKey, impl_additions},
 };
 

@@ -16,10 +16,12 @@ use crate::{
         arguments::{
             AnyArg, ArgumentChange, BoundRule, GivenArguments, ToolInput, declaration_errors, has_flatten,
         },
+        build_error::BuildError,
         connection::{HeaderParam, ItemKind},
         context::Continuation,
         extensions::Extensions,
-        item::{BuildError, Function, ItemFunction, ItemSpec},
+        item::ItemSpec,
+        item_function::{Function, ItemFunction},
         jsonrpc::Object,
         protocol::Revision,
         server::Entry,

@@ -5,7 +5,9 @@ use std::{fmt, time::Duration};
 use super::schema::HandWrittenSchema;
 use crate::{
     core::{
-        item::{BuildError, Handler, ItemDescriptor, ItemSpec, missing_handler},
+        build_error::BuildError,
+        item::{ItemDescriptor, ItemSpec},
+        item_function::{Handler, missing_handler},
         item_output::{Output, OutputSchemaFn},
         tool::{Structured, ToolResult},
     },

@@ -22,9 +22,9 @@ use prometheus::{
 };
 
 use crate::core::{
+    build_error::BuildError,
     config::{TelemetryOptions, http::is_path},
     connection::Principal,
-    item::BuildError,
     observer::{EndedRequest, EndedTask, OTHER, Observer, RefusedRequest},
     reason::Reason,
     server::{Server, ServerBuilder},
@@ -245,7 +245,7 @@ impl Observer for Metrics {
             code if code.starts_with(|c: char| c == '-' || c.is_ascii_digit()) => "failed",
             error => error,
         };
-        let labels = [tool, task.outcome, error, task.reason.map_or("", Reason::as_str)];
+        let labels = [tool, task.outcome.as_str(), error, task.reason.map_or("", Reason::as_str)];
         self.tasks.with_label_values(&labels).observe(task.duration.as_secs_f64());
     }
 
@@ -296,7 +296,10 @@ impl TelemetryOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::{dispatch::ObservedItem, observer::Network};
+    use crate::core::{
+        dispatch::ObservedItem,
+        observer::{Network, Outcome},
+    };
 
     #[test]
     fn made_up_labels_do_not_grow_the_registry_without_bound() {
@@ -307,7 +310,7 @@ mod tests {
             metrics.request_ended(&EndedRequest {
                 method: "tools/call",
                 item: &ObservedItem::Unregistered,
-                outcome: "error",
+                outcome: Outcome::Error,
                 error: Some(&error),
                 reason: None,
                 code: Some(&error),

@@ -263,9 +263,11 @@ impl HttpHandler {
             #[cfg(feature = "auth")]
             (Route::ResourceMetadata, &Method::GET | &Method::HEAD) => self.resource_metadata(),
             (Route::Mcp, &Method::POST) => self.post(connection, &headers, body).await,
-            (Route::Mcp, &Method::GET | &Method::DELETE) => {
-                let answer = self.legacy.get_or_delete(endpoint, connection, &headers).await;
-                answer.unwrap_or_else(Into::into)
+            (Route::Mcp, &Method::GET) => {
+                self.legacy.get(endpoint, connection, &headers).await.unwrap_or_else(Into::into)
+            }
+            (Route::Mcp, &Method::DELETE) => {
+                self.legacy.delete(endpoint, connection, &headers).await.unwrap_or_else(Into::into)
             }
             #[cfg(feature = "http-sse")]
             (Route::HttpSse, _) => self.legacy.sse.answer(endpoint, connection, &headers, body).await,

@@ -31,10 +31,10 @@ use crate::{
     core::{
         admission::{HALF, Owner, Rate, RateLimiter, Turns},
         arguments::BoxFuture,
+        build_error::BuildError,
         config::LONGEST,
         connection::Principal,
         dispatch::{ObservedItem, Reply, Request, Response},
-        item::BuildError,
         jsonrpc::ProtocolError,
         server::{Assembly, Capability, Registry, Server},
         store::{Leases, Records, SealedStore, Table, Versioned},

@@ -32,7 +32,7 @@ mod standalone;
 
 use std::sync::Arc;
 
-use http::{Method, Response};
+use http::Response;
 pub(super) use legacy_connection::LegacyClient;
 use sessions::Sessions;
 
@@ -95,13 +95,35 @@ impl Legacy {
         self.sessions.as_ref().is_some_and(|sessions| sessions.ended.is_some())
     }
 
-    /// Answers GET, which opens a stream of a session, and DELETE, which ends the session.
-    pub(super) async fn get_or_delete(
+    /// Answers GET, which opens a stream of a session.
+    pub(super) async fn get(
         &self,
         endpoint: &Arc<Endpoint>,
         connection: &Arc<RequestConnection>,
         headers: &ProtocolHeaders<'_>,
     ) -> Result<Response<ResponseBody>, HttpError> {
+        self.sessions_for(headers, connection).await?.get(endpoint, connection, headers)
+    }
+
+    /// Answers DELETE, which ends a session.
+    pub(super) async fn delete(
+        &self,
+        endpoint: &Endpoint,
+        connection: &RequestConnection,
+        headers: &ProtocolHeaders<'_>,
+    ) -> Result<Response<ResponseBody>, HttpError> {
+        self.sessions_for(headers, connection).await?.delete(&endpoint.server, connection, headers).await
+    }
+
+    /// The sessions, if a GET or DELETE with these headers can be for one of them.
+    ///
+    /// # Errors
+    /// There are none, or the headers are of a later revision, or name a session that has ended at another replica.
+    async fn sessions_for(
+        &self,
+        headers: &ProtocolHeaders<'_>,
+        connection: &RequestConnection,
+    ) -> Result<&Arc<Sessions>, HttpError> {
         // a session is of a revision before 2026-07-28, which has no such version
         if headers.unknown_version().is_some() && headers.session.first().is_some() {
             return Err(HttpError::bad_request("`MCP-Protocol-Version` is not a version that is served"));
@@ -110,11 +132,7 @@ impl Legacy {
         let sessions = sessions.ok_or_else(|| HttpError::method_not_allowed("POST"))?;
         headers.refuse_repeated()?;
         self.check_ended(headers, connection).await?;
-        if connection.parts().method == Method::DELETE {
-            sessions.delete(&endpoint.server, connection, headers).await
-        } else {
-            sessions.get(endpoint, connection, headers)
-        }
+        Ok(sessions)
     }
 }
 

@@ -29,6 +29,7 @@ mod options;
 mod presence;
 mod record;
 mod running_task;
+mod saves;
 mod task_observation;
 mod watch;
 

@@ -1,5 +1,14 @@
 //! A task whose function runs in this process: the record as the function has it, the requests to its client, and how it is
 //! stopped. What clients see is the record that the store has taken; [`Tasks::keep`](super::Tasks) brings the two together.
+//!
+//! | a task ends by | called by | its function | what the store gets |
+//! |---|---|---|---|
+//! | `end` | its function's reply | has returned | the result, or its error |
+//! | `cancel` | the end of its call without a reply | was dropped | `cancelled` |
+//! | `fail` | a client request for which the store has no room | is dropped | the error |
+//! | `release` | the process, which stops | is dropped | that another may run it again, or an error |
+//! | `lose` | the record in the store, which its client has cancelled or another process has | is dropped | nothing |
+//! | `wait_for_stop` | its time to live | is dropped | that it has expired |
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -8,11 +17,14 @@ use std::{
 };
 
 use tokio::{
-    sync::{Notify, oneshot, watch},
+    sync::{Notify, oneshot},
     time::{Instant, sleep_until, timeout},
 };
 
-use super::record::{STOPPED, StoredCall, StoredEnd, StoredTask, now};
+use super::{
+    record::{STOPPED, StoredCall, StoredEnd, StoredTask, now},
+    saves::Saves,
+};
 use crate::core::{
     arguments::BoxFuture,
     context::{InputResponse, PendingRequest, RawJson, TaskHandle},
@@ -22,9 +34,6 @@ use crate::core::{
     sync::Mutex,
     unix_time::unix_millis,
 };
-
-/// How long a function waits until the store has what it must not do twice.
-const SAVE: Duration = Duration::from_secs(2);
 
 /// A task whose function is running, or has just ended.
 pub(crate) struct RunningTask {
@@ -37,8 +46,6 @@ pub(crate) struct RunningTask {
     reloaded: Notify,
     /// Notified when the task was ended from outside of its function.
     stopped: Notify,
-    /// How many of its changes the store has.
-    saved: watch::Sender<u64>,
 }
 
 // one struct, since all of it changes behind one lock: what is written must be of one moment
@@ -46,21 +53,13 @@ struct TaskState {
     /// As the function has it.
     record: StoredTask,
     expires: Instant,
-    /// The expiry in the store.
-    stored_expiry: Instant,
     progress: f64,
     /// By key, who waits for the response to a request of this run.
     open: Vec<(Box<str>, oneshot::Sender<Box<str>>)>,
     /// The keys of the requests of this run.
     used_keys: HashSet<Box<str>>,
-    /// How many changes there were.
-    changes: u64,
-    /// How many of them were written, or had no room in the store.
-    settled: u64,
-    /// How many of them are in what is written now, and its expiry.
-    merged: (u64, Instant),
-    /// Whether the store does not have a request yet.
-    has_unsaved_request: bool,
+    /// Which of its changes the store has.
+    saves: Saves,
     must_reload: bool,
     /// How the function has ended here, for logs.
     end: Option<TaskSummary>,
@@ -101,14 +100,10 @@ impl RunningTask {
             state: Mutex::new(TaskState {
                 record,
                 expires,
-                stored_expiry: expires,
                 progress: f64::NEG_INFINITY,
                 open: Vec::new(),
                 used_keys: HashSet::new(),
-                changes: 0,
-                settled: 0,
-                merged: (0, expires),
-                has_unsaved_request: false,
+                saves: Saves::new(expires),
                 must_reload: false,
                 end: None,
                 is_lost: false,
@@ -116,7 +111,6 @@ impl RunningTask {
             changed: Notify::new(),
             reloaded: Notify::new(),
             stopped: Notify::new(),
-            saved: watch::Sender::new(0),
         })
     }
 
@@ -157,7 +151,7 @@ impl RunningTask {
     fn change(&self, state: &mut TaskState) {
         state.record.touch();
         state.expires = Instant::now() + self.ttl;
-        state.changes += 1;
+        state.saves.add_change();
         self.changed.notify_one();
     }
 
@@ -168,7 +162,7 @@ impl RunningTask {
             return;
         }
         state.expires = Instant::now() + self.ttl;
-        if state.expiry_lags(self.ttl) {
+        if state.saves.expiry_lags(state.expires, self.ttl) {
             self.changed.notify_one();
         }
     }
@@ -191,7 +185,7 @@ impl RunningTask {
     /// Whether the store has everything of a task that has ended, or nothing of it is written any more.
     pub(super) fn is_settled(&self) -> bool {
         let state = self.state.lock();
-        state.is_lost || (state.end.is_some() && *self.saved.borrow() == state.changes)
+        state.is_lost || (state.end.is_some() && state.saves.is_complete())
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -263,7 +257,7 @@ impl RunningTask {
             return true;
         }
         let has_ended = state.end.is_some();
-        if !has_ended && state.has_unsaved_request {
+        if !has_ended && state.saves.has_unsaved_request() {
             drop(state);
             // its client would never learn of it, and the function would wait for it
             let error = "the client requests of the task could not be saved: the store is full";
@@ -271,17 +265,14 @@ impl RunningTask {
             return true;
         }
         if !has_ended {
-            state.settled = state.merged.0;
+            state.saves.give_up();
         }
         !has_ended
     }
 
     /// The store has what was merged last.
     pub(super) fn confirm(&self) {
-        let mut state = self.state.lock();
-        (state.settled, state.stored_expiry) = state.merged;
-        state.has_unsaved_request &= state.settled != state.changes;
-        self.saved.send_replace(state.settled);
+        self.state.lock().saves.confirm();
     }
 
     /// Takes from the record in the store what others have changed, and writes what has changed here; `false` if that is
@@ -300,7 +291,7 @@ impl RunningTask {
             return false;
         }
         let mut state = self.state.lock();
-        let TaskState { record, open, changes, settled, .. } = &mut *state;
+        let TaskState { record, open, saves, .. } = &mut *state;
         let mut has_responses = false;
         for (key, response) in &stored.responses {
             if let Some(at) = open.iter().position(|(open, _)| **open == **key) {
@@ -315,7 +306,7 @@ impl RunningTask {
             }
         }
         record.is_watched |= stored.is_watched;
-        let has_changed = changes != settled;
+        let has_changed = saves.is_due();
         record.updated = record.updated.max(stored.updated + u64::from(has_changed));
         let left = if has_responses { self.ttl } else { stored.left() };
         if has_responses || stored.expires > record.expires {
@@ -323,12 +314,13 @@ impl RunningTask {
         }
         let left = state.expires.saturating_duration_since(Instant::now());
         let expires = unix_millis(SystemTime::now() + left);
-        if !has_changed && !state.expiry_lags(self.ttl) {
+        if !has_changed && !state.saves.expiry_lags(state.expires, self.ttl) {
             // others have extended it
             state.record.expires = stored.expires;
             return false;
         }
-        state.merged = (state.changes, state.expires);
+        let expiry = state.expires;
+        state.saves.merge(expiry);
         // one that has expired is gone
         let has_expired = state.end == Some(TaskSummary::EXPIRED);
         state.record.expires = if has_expired { now() } else { expires.max(stored.expires) };
@@ -382,23 +374,9 @@ impl RunningTask {
             self.change(&mut state);
         }
     }
-
-    /// Waits until the store has everything that has changed so far; whether it has in time.
-    fn wait_until_saved(&self, changes: u64) -> impl Future<Output = bool> + Send + use<> {
-        let mut saved = self.saved.subscribe();
-        async move {
-            let saved = timeout(SAVE, saved.wait_for(|saved| *saved >= changes)).await;
-            saved.is_ok_and(|saved| saved.is_ok())
-        }
-    }
 }
 
 impl TaskState {
-    /// Whether the expiry in the store lags by a quarter of the time to live.
-    fn expiry_lags(&self, ttl: Duration) -> bool {
-        self.expires.duration_since(self.stored_expiry) > ttl / 4
-    }
-
     /// The key of a request, and the response to it if an earlier run of the function has got that. A key stands for one
     /// request in the lifetime of a task.
     fn find_key(&self, request: &PendingRequest) -> (Box<str>, Option<Box<str>>) {
@@ -442,7 +420,7 @@ impl TaskHandle for RunningTask {
         }
         if !state.record.requests.iter().any(|open| open.key == key) {
             state.record.ask(&PendingRequest { key: key.clone(), ..request.clone() });
-            state.has_unsaved_request = true;
+            state.saves.add_request();
         }
         state.open.push((key, response));
         self.change(&mut state);
@@ -475,7 +453,7 @@ impl TaskHandle for RunningTask {
         let Some(call) = &mut state.record.restart else { return Box::pin(std::future::ready(())) };
         call.saved.insert(key.to_owned(), value);
         self.change(&mut state);
-        let saved = self.wait_until_saved(state.changes);
+        let saved = state.saves.wait();
         Box::pin(async move {
             // later it is saved with the next change
             let _in_time = saved.await;
@@ -489,7 +467,7 @@ impl TaskHandle for RunningTask {
             return Box::pin(std::future::ready(false));
         }
         self.change(&mut state);
-        let saved = self.wait_until_saved(state.changes);
+        let saved = state.saves.wait();
         drop(state);
         Box::pin(async move {
             let is_saved = saved.await;

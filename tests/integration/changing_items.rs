@@ -299,3 +299,19 @@ async fn questions_are_passed_on_together_and_their_answers_come_back_as_they_ar
     };
     assert_eq!(result.get().matches("decline").count(), 2, "{result}");
 }
+
+#[tokio::test]
+async fn an_addition_begins_when_it_is_wanted_and_a_request_for_an_unknown_item_waits_for_it() {
+    let plugins = Addition::changing("plugins", |items| async move {
+        items.wanted().await;
+        items.try_add(tool("later")).unwrap();
+        items.try_add(resource("a://b")).unwrap();
+        items.arrived();
+    });
+    let server = mcp_runtime::server!().add(plugins).tool::<own>().build().unwrap();
+    let server = TestServer::of(&server);
+    server.call("own", json!({})).await.expect_text("own");
+    server.call("later", json!({})).await.expect_text("done");
+    server.read("a://b").await.expect_text("contents");
+    server.call("never", json!({})).await.expect_code(-32602);
+}

@@ -22,6 +22,23 @@ const MAX_DEPTH: usize = 100;
 /// The members of an entry, which are taken one by one.
 pub(crate) struct Definition(Map<String, Value>);
 
+/// A builder with the texts and icons of a definition, which every kind of item has.
+macro_rules! described {
+    ($definition:ident, $builder:expr) => {{
+        let mut builder = $builder;
+        if let Some(title) = $definition.text("title") {
+            builder = builder.title(title);
+        }
+        if let Some(description) = $definition.text("description") {
+            builder = builder.description(description);
+        }
+        for icon in $definition.icons() {
+            builder = builder.icon(icon);
+        }
+        builder
+    }};
+}
+
 impl Definition {
     /// # Errors
     /// It is not an object, or nested too deeply.
@@ -66,16 +83,7 @@ impl Definition {
         drop(self.text("name"));
         // tasks of the other server are awaited
         drop(self.0.remove("execution"));
-        let mut tool = ToolDef::builder(name);
-        if let Some(title) = self.text("title") {
-            tool = tool.title(title);
-        }
-        if let Some(description) = self.text("description") {
-            tool = tool.description(description);
-        }
-        for icon in self.icons() {
-            tool = tool.icon(icon);
-        }
+        let mut tool = described!(self, ToolDef::builder(name));
         if let Some(schema) = self.0.remove("inputSchema") {
             tool = tool.unchecked_input_schema(schema);
         }
@@ -115,16 +123,7 @@ impl Definition {
         upstream: &Arc<Upstream>,
     ) -> PromptDef {
         drop(self.text("name"));
-        let mut prompt = PromptDef::builder(name);
-        if let Some(title) = self.text("title") {
-            prompt = prompt.title(title);
-        }
-        if let Some(description) = self.text("description") {
-            prompt = prompt.description(description);
-        }
-        for icon in self.icons() {
-            prompt = prompt.icon(icon);
-        }
+        let mut prompt = described!(self, PromptDef::builder(name));
         for (key, value) in self.object("_meta") {
             prompt = prompt.meta(key, value);
         }
@@ -161,16 +160,8 @@ impl Definition {
     pub(crate) fn resource(mut self, uri: &str, completes: bool, upstream: &Arc<Upstream>) -> ResourceDef {
         let is_template = self.0.remove("uriTemplate").is_some();
         drop(self.0.remove("uri"));
-        let mut resource = ResourceDef::builder(uri).name(self.text("name").unwrap_or_default());
-        if let Some(title) = self.text("title") {
-            resource = resource.title(title);
-        }
-        if let Some(description) = self.text("description") {
-            resource = resource.description(description);
-        }
-        for icon in self.icons() {
-            resource = resource.icon(icon);
-        }
+        let name = self.text("name").unwrap_or_default();
+        let mut resource = described!(self, ResourceDef::builder(uri).name(name));
         if let Some(mime) = self.text("mimeType") {
             resource = resource.mime(mime);
         }

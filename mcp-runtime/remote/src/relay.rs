@@ -91,8 +91,9 @@ impl Upstream {
         arguments: Option<&RawValue>,
         context: &Context,
     ) -> Result<Box<RawValue>, ToolError> {
+        let _used = self.used();
         let link = self.link().await.map_err(|away| ToolError::new(away.to_string()))?;
-        let _permit = self.permit().await?;
+        let _permit = self.permit(context).await?;
         let request = || {
             let mut request = link.client.send(method, members.clone());
             if let Some(arguments) = arguments {

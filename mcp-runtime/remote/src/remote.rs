@@ -34,14 +34,24 @@ const MAX_NAME: usize = 64;
 pub struct Remote {
     names: Names,
     target: Target,
-    timeout: Duration,
-    max_concurrency: usize,
+    limits: Limits,
+    /// What `build()` checks.
+    needs: Addition,
 }
 
 impl fmt::Debug for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Remote").field("name", &self.names.remote).finish_non_exhaustive()
     }
+}
+
+/// How it is used.
+pub(crate) struct Limits {
+    pub(crate) timeout: Duration,
+    pub(crate) concurrency: usize,
+    /// After how long without a request its connection ends.
+    pub(crate) idle: Option<Duration>,
+    pub(crate) is_required: bool,
 }
 
 /// The names of tools and prompts here, and which of them are offered.
@@ -90,8 +100,13 @@ impl Remote {
                 except: Vec::new(),
             },
             target: Target::new(target.into()),
-            timeout: Duration::from_secs(60),
-            max_concurrency: 32,
+            limits: Limits {
+                timeout: Duration::from_secs(60),
+                concurrency: 32,
+                idle: None,
+                is_required: false,
+            },
+            needs: Addition::new(),
         }
     }
 
@@ -126,48 +141,77 @@ impl Remote {
     }
 
     /// Sends `Authorization: Bearer` with the token that `f` finds in the state of this server, for each request. Without
-    /// such state, nothing is sent.
+    /// such state, `build()` fails.
+    #[track_caller]
     pub fn bearer<S: ?Sized + 'static, T: Into<String>>(
         mut self,
         f: impl Fn(&S) -> T + Send + Sync + 'static,
     ) -> Self {
-        let token = from_state(move |state: &S| format!("Bearer {}", f(state).into()));
+        let token = self.from_state("bearer", move |state: &S| format!("Bearer {}", f(state).into()));
         self.target.add_header("authorization", token);
         self
     }
 
     /// Sends a header with the value that `f` finds in the state of this server, for each request. Without such state,
-    /// nothing is sent.
+    /// `build()` fails.
+    #[track_caller]
     pub fn header<S: ?Sized + 'static, T: Into<String>>(
         mut self,
         name: &str,
         f: impl Fn(&S) -> T + Send + Sync + 'static,
     ) -> Self {
-        self.target.add_header(name, from_state(f));
+        let value = self.from_state("header", f);
+        self.target.add_header(name, value);
         self
     }
 
     /// Sets an environment variable of its process to the value that `f` finds in the state of this server. The process
-    /// gets `PATH`, `HOME`, the language and a few others besides.
+    /// gets `PATH`, `HOME`, the language and a few others besides. Without such state, `build()` fails.
+    #[track_caller]
     pub fn env<S: ?Sized + 'static, T: Into<String>>(
         mut self,
         name: impl Into<String>,
         f: impl Fn(&S) -> T + Send + Sync + 'static,
     ) -> Self {
-        self.target.add_variable(name.into(), from_state(f));
+        let value = self.from_state("env", f);
+        self.target.add_variable(name.into(), value);
         self
     }
 
     /// Sets how long it may be silent during a request: without a response or progress; 60 seconds by default.
     pub fn timeout(mut self, limit: Duration) -> Self {
-        self.timeout = limit;
+        self.limits.timeout = limit;
         self
     }
 
     /// Sets how many requests are sent to it at once; 32 by default. Further ones wait.
     pub fn max_concurrency(mut self, requests: usize) -> Self {
-        self.max_concurrency = requests;
+        self.limits.concurrency = requests;
         self
+    }
+
+    /// Ends its connection, and its process, after this long without a request; a request opens it again. Its items stay. By
+    /// default, the connection stays open.
+    pub fn idle(mut self, limit: Duration) -> Self {
+        self.limits.idle = Some(limit);
+        self
+    }
+
+    /// Connects when the server opens, in place of when a client first asks for something, and makes the server
+    /// [not ready](mcp_runtime::addition::Addition::readiness) while there is no connection.
+    pub fn required(mut self) -> Self {
+        self.limits.is_required = true;
+        self
+    }
+
+    #[track_caller]
+    fn from_state<S: ?Sized + 'static, T: Into<String>>(
+        &mut self,
+        method: &'static str,
+        f: impl Fn(&S) -> T + Send + Sync + 'static,
+    ) -> FromState {
+        self.needs = std::mem::take(&mut self.needs).and(Addition::takes_state::<S>(method));
+        Arc::new(move |items: &AddedItems| Some(f(items.state::<S>()?).into()))
     }
 
     /// What is wrong with it.
@@ -185,26 +229,22 @@ impl Remote {
     }
 }
 
-fn from_state<S: ?Sized + 'static, T: Into<String>>(
-    f: impl Fn(&S) -> T + Send + Sync + 'static,
-) -> FromState {
-    Arc::new(move |items: &AddedItems| match items.state::<S>() {
-        Some(state) => Ok(f(state).into()),
-        None => {
-            let name = std::any::type_name::<S>();
-            Err(format!("its credentials are in a `{name}`, and no state of that type is registered"))
-        }
-    })
-}
-
 impl IntoAddition for Remote {
     fn into_addition(self) -> Addition {
         if let Some(error) = self.error() {
             return Addition::error(error);
         }
-        let Self { names, target, timeout, max_concurrency } = self;
-        let name = names.remote.clone();
-        let upstream = Upstream::new(names, target, timeout, max_concurrency);
-        Addition::changing(name, move |items| upstream.follow(items))
+        let Self { names, target, limits, needs } = self;
+        let (name, is_required) = (names.remote.clone(), limits.is_required);
+        let upstream = Upstream::new(names, target, limits);
+        let mut addition = needs;
+        if is_required {
+            let checked = upstream.clone();
+            addition = addition.and(Addition::readiness(name.as_str(), move || {
+                let is_reached = checked.is_reached();
+                async move { is_reached }
+            }));
+        }
+        addition.and(Addition::changing(name, move |items| upstream.follow(items)))
     }
 }

@@ -18,8 +18,8 @@ const MAX_ENTRIES: usize = 10_000;
 /// The longest log message of the other server that is written to the log, in characters.
 const MAX_LOGGED: usize = 1000;
 
-/// A value that the program has in its state; an error if there is none.
-pub(crate) type FromState = Arc<dyn Fn(&AddedItems) -> Result<String, String> + Send + Sync>;
+/// A value that the program has in its state; `None` while that is not made.
+pub(crate) type FromState = Arc<dyn Fn(&AddedItems) -> Option<String> + Send + Sync>;
 
 /// A server, and what the program sends to it with every request or at its start.
 pub(crate) struct Target {
@@ -107,11 +107,12 @@ impl Target {
             .on_change(on_change)
             .on_log(move |message| log(&logged, &message));
         for (variable, value) in &self.environment {
-            builder = builder.env(variable, value(items)?);
+            let value = value(items);
+            builder = builder.env(variable, value.ok_or_else(|| format!("`{variable}` has no value"))?);
         }
         for (header, value) in &self.headers {
-            header_value(&value(items)?)
-                .map_err(|()| format!("the value of the header `{header}` is not valid"))?;
+            let value = value(items).and_then(|value| header_value(&value).ok());
+            value.ok_or_else(|| format!("the header `{header}` has no valid value"))?;
         }
         builder = self.with_headers(builder, items);
         builder.connect(&self.text).await.map_err(|error: Error| error.to_string())
@@ -125,7 +126,7 @@ impl Target {
         builder.headers_with(move |map: &mut HeaderMap| {
             for (name, value) in &headers {
                 // nothing to fall back to: the server refuses an empty credential
-                let value = value(&items).ok().and_then(|value| header_value(&value).ok());
+                let value = value(&items).and_then(|value| header_value(&value).ok());
                 map.insert(name.clone(), value.unwrap_or_else(|| HeaderValue::from_static("")));
             }
         })

@@ -7,23 +7,28 @@ use std::{
     fmt,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use mcp_runtime::{
-    ToolError,
+    Context, ToolError,
     addition::{AddedItems, ItemEdits, ItemKind, RefusedItem},
     client::{ChangeEvent, Client, Error, PromptInfo, ResourceInfo, TemplateInfo, ToolInfo},
+    permits::{CallerPermit, CallerPermits},
 };
 use serde_json::Value;
 use tokio::{
-    sync::{Mutex, Notify, Semaphore, SemaphorePermit},
+    sync::{Mutex, Notify},
     time::{Instant, sleep, timeout},
 };
 
-use crate::{definition::Definition, remote::Names, target::Target};
+use crate::{
+    definition::Definition,
+    remote::{Limits, Names},
+    target::Target,
+};
 
 /// The pause after the first failure, doubled with each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -49,8 +54,12 @@ const NOTICED: u8 = 4;
 pub(crate) struct Upstream {
     pub(crate) names: Names,
     pub(crate) target: Target,
-    pub(crate) timeout: Duration,
-    pub(crate) permits: Semaphore,
+    limits: Limits,
+    permits: CallerPermits,
+    /// Counts requests; a clone for each that runs.
+    uses: Arc<AtomicU64>,
+    /// Whether the last attempt to connect has succeeded, and the connection was not lost since.
+    is_reached: AtomicBool,
     items: OnceLock<AddedItems>,
     connection: Mutex<Connection>,
     /// Lists that have changed.
@@ -67,6 +76,8 @@ struct Connection {
     retry: Option<Instant>,
     /// Whether the log says that it is away.
     is_away: bool,
+    /// Whether it has ended because it was idle.
+    rests: bool,
     /// Counts the connections.
     number: u64,
 }
@@ -117,12 +128,14 @@ struct Offered {
 }
 
 impl Upstream {
-    pub(crate) fn new(names: Names, target: Target, timeout: Duration, concurrency: usize) -> Arc<Self> {
+    pub(crate) fn new(names: Names, target: Target, limits: Limits) -> Arc<Self> {
         Arc::new(Self {
             names,
             target,
-            timeout,
-            permits: Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS)),
+            permits: CallerPermits::new(limits.concurrency),
+            limits,
+            uses: Arc::default(),
+            is_reached: AtomicBool::new(false),
             items: OnceLock::new(),
             connection: Mutex::default(),
             changed: AtomicU8::new(ALL),
@@ -135,7 +148,17 @@ impl Upstream {
     }
 
     pub(crate) fn timeout(&self) -> Duration {
-        self.timeout
+        self.limits.timeout
+    }
+
+    pub(crate) fn is_reached(&self) -> bool {
+        self.is_reached.load(Ordering::Acquire)
+    }
+
+    /// Counts a request, which runs until this is dropped.
+    pub(crate) fn used(&self) -> Arc<AtomicU64> {
+        self.uses.fetch_add(1, Ordering::Relaxed);
+        self.uses.clone()
     }
 
     /// The prefix of the mounts of this server's items.
@@ -143,11 +166,10 @@ impl Upstream {
         self.items.get().map_or("", |items| items.prefix())
     }
 
-    /// Room for one more request: further ones wait, as long as a request may take.
-    pub(crate) async fn permit(&self) -> Result<SemaphorePermit<'_>, ToolError> {
-        let permit = timeout(self.timeout, self.permits.acquire()).await;
-        let permit = permit.ok().and_then(Result::ok);
-        permit.ok_or_else(|| ToolError::new(format!("`{}` is busy; try again later", self.name())))
+    /// Room for one more request of this caller: further ones wait, as long as a request may take.
+    pub(crate) async fn permit(&self, context: &Context) -> Result<CallerPermit, ToolError> {
+        let permit = timeout(self.limits.timeout, self.permits.acquire(context)).await;
+        permit.map_err(|_| ToolError::new(format!("`{}` is busy; try again later", self.name())))
     }
 
     /// A connection: the one there is, or a new one, unless the last attempt has just failed.
@@ -166,6 +188,7 @@ impl Upstream {
             return Err(away());
         }
         let items = self.items.get().ok_or_else(away)?;
+        connection.rests = false;
         if let Some(program) = self.target.program() {
             tracing::info!(remote = self.name(), program, "a process is started");
         }
@@ -181,6 +204,7 @@ impl Upstream {
                 connection.retry = None;
                 connection.number += 1;
                 connection.client = Some(client.clone());
+                self.is_reached.store(true, Ordering::Release);
                 if std::mem::take(&mut connection.is_away) {
                     tracing::info!(remote = self.name(), "it is back");
                 }
@@ -196,6 +220,7 @@ impl Upstream {
     }
 
     fn report_away(&self, connection: &mut Connection, error: &str) {
+        self.is_reached.store(false, Ordering::Release);
         if !std::mem::replace(&mut connection.is_away, true) {
             let error = excerpt(error);
             tracing::warn!(remote = self.name(), error, "it cannot be reached; it is tried again");
@@ -236,7 +261,11 @@ impl Upstream {
     /// Keeps the items of this server equal to the lists of the other one, until this server ends.
     pub(crate) async fn follow(self: Arc<Self>, items: AddedItems) {
         let items = self.items.get_or_init(|| items);
+        if !self.limits.is_required {
+            items.wanted().await;
+        }
         let mut offered = Offered::default();
+        let mut idle = (self.uses.load(Ordering::Relaxed), Instant::now());
         loop {
             let wait = match self.link().await {
                 Ok(link) => {
@@ -253,17 +282,28 @@ impl Upstream {
                 }
             };
             items.arrived();
-            self.wait(wait).await;
+            self.wait(wait, &mut idle).await;
         }
     }
 
-    /// Waits for a reason to read lists again.
-    async fn wait(&self, at_least: Duration) {
+    /// Waits for a reason to read lists again, and ends the connection if it is idle: since then, with that many requests.
+    async fn wait(&self, at_least: Duration, idle: &mut (u64, Instant)) {
         let begun = Instant::now();
         loop {
             let _is_over = timeout(at_least.max(LOOK), self.wake.notified()).await;
+            let uses = self.uses.load(Ordering::Relaxed);
+            if uses != idle.0 || Arc::strong_count(&self.uses) > 1 {
+                *idle = (uses, Instant::now());
+            }
             let is_closed = {
-                let connection = self.connection.lock().await;
+                let mut connection = self.connection.lock().await;
+                if self.limits.idle.is_some_and(|limit| idle.1.elapsed() >= limit) {
+                    connection.rest();
+                }
+                if connection.rests {
+                    // a request opens it again
+                    continue;
+                }
                 connection.client.as_ref().is_none_or(Client::is_closed)
             };
             if is_closed || self.changed.load(Ordering::Acquire) != 0 {
@@ -418,6 +458,14 @@ impl Connection {
         match self.opened.take() {
             Some(opened) if opened.elapsed() >= STABLE => self.failures = 0,
             _ => self.fail(),
+        }
+    }
+
+    /// Ends the connection until it is needed.
+    fn rest(&mut self) {
+        if self.client.take().is_some() {
+            self.opened = None;
+            self.rests = true;
         }
     }
 

@@ -1,8 +1,10 @@
 //! Which items are offered, under which names; lists that change.
 
 use mcp_runtime::{
+    Principal,
     prelude::*,
     resource::{ResourceCall, ResourceDef},
+    testing::TestServer,
     tool::{ToolCall, ToolDef},
 };
 use mcp_runtime_remote::Remote;
@@ -105,6 +107,25 @@ async fn layers_scopes_and_transforms_of_this_server_hold_for_remote_items() {
         (&json!("The second."), &json!({ "destructiveHint": true }))
     );
     server.call("team_up_two", json!({})).await.expect_text("two");
+}
+
+#[tokio::test]
+async fn the_scopes_of_a_transform_refuse_callers_without_them() {
+    let served = Served::new(&built(with_tools(&["one", "two"]))).await;
+    let builder = mcp_runtime::server!()
+        .add(Remote::new("up", served.url()))
+        .transform(|item| item.only("up_two", |item| item.scopes(["admin"])));
+    let server = built(builder);
+    let caller = |scopes: &[&str]| {
+        let principal = Principal::new("test", "ada").with_scopes(scopes.iter().copied());
+        TestServer::of(&server).caller(principal)
+    };
+    let (user, admin) = (caller(&["user"]), caller(&["admin"]));
+    assert_eq!(names(&user.list_tools().await), ["up_one"]);
+    assert_eq!(names(&admin.list_tools().await), ["up_one", "up_two"]);
+    user.call("up_two", json!({})).await.expect_code(-32602);
+    assert!(served.of("tools/call").is_empty());
+    admin.call("up_two", json!({})).await.expect_text("two");
 }
 
 #[tokio::test]

@@ -29,12 +29,37 @@ async fn serves_as_a_process() {
     }
 }
 
+fn command() -> String {
+    let program = std::env::current_exe().expect("this program");
+    format!("'{}' process::serves_as_a_process --exact --ignored --nocapture", program.display())
+}
+
+#[cfg(target_os = "linux")]
+fn is_running(id: &str) -> bool {
+    std::path::Path::new("/proc").join(id).exists()
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_idle_process_ends_and_a_call_starts_another() {
+    let remote = Remote::new("self", command()).env(TOLD, |secret: &String| secret.clone());
+    let remote = remote.idle(std::time::Duration::from_millis(1));
+    let server = test_server(mcp_runtime::server!().state("tea".to_owned()).add(remote));
+    let who = || async {
+        let text = server.call("self_who", json!({})).await.text();
+        text.split_once(' ').expect("two words").0.to_owned()
+    };
+    let first = who().await;
+    until(|| async { !is_running(&first) }).await;
+    assert_eq!(names(&server.list_tools().await), ["self_who", "self_crash"]);
+    let second = who().await;
+    assert_ne!(first, second);
+    until(|| async { !is_running(&second) }).await;
+}
+
 #[tokio::test]
 async fn a_process_gets_its_credentials_restarts_after_a_crash_and_ends_with_the_server() {
-    let program = std::env::current_exe().expect("this program");
-    let command =
-        format!("'{}' process::serves_as_a_process --exact --ignored --nocapture", program.display());
-    let remote = Remote::new("self", command).env(TOLD, |secret: &String| secret.clone());
+    let remote = Remote::new("self", command()).env(TOLD, |secret: &String| secret.clone());
     let server = test_server(mcp_runtime::server!().state("tea".to_owned()).add(remote));
     assert_eq!(names(&server.list_tools().await), ["self_who", "self_crash"]);
     let who = server.call("self_who", json!({})).await.text();
@@ -47,7 +72,6 @@ async fn a_process_gets_its_credentials_restarts_after_a_crash_and_ends_with_the
     assert_ne!(first, second);
     #[cfg(target_os = "linux")]
     {
-        let is_running = |id: &str| std::path::Path::new("/proc").join(id).exists();
         assert!(is_running(second));
         let second = second.to_owned();
         drop(server);

@@ -84,7 +84,7 @@ async fn the_progress_tokens_of_two_callers_are_two_tokens_of_the_relay() {
 }
 
 #[tokio::test]
-async fn the_token_is_that_of_the_moment_and_without_one_nothing_is_sent() {
+async fn the_token_is_that_of_the_moment() {
     let upstream = Served::new(&built(mcp_runtime::server!().add(echo()))).await;
     let token: &'static Token = Box::leak(Box::new(Token(Mutex::new("first"))));
     let remote = Remote::new("up", upstream.url());
@@ -98,13 +98,34 @@ async fn the_token_is_that_of_the_moment_and_without_one_nothing_is_sent() {
     relay.call("up_echo", json!({})).await.expect_text("heard");
     assert_eq!(upstream.of("tools/list")[0].header("authorization"), Some("Bearer first"));
     assert_eq!(upstream.of("tools/call")[0].header("authorization"), Some("Bearer second"));
+}
 
+#[tokio::test]
+async fn without_a_token_nothing_is_sent() {
     let upstream = Served::new(&built(mcp_runtime::server!().add(echo()))).await;
     let remote =
         Remote::new("up", upstream.url()).bearer(|token: &Token| token.0.lock().expect("a token").to_owned());
-    let relay = test_server(mcp_runtime::server!().add(remote));
+    let relay = mcp_runtime::server!().state(Token(Mutex::new("not\na header"))).add(remote);
+    let relay = test_server(relay);
     assert!(relay.list_tools().await.is_empty());
     assert!(upstream.all().is_empty(), "no credential, and nothing to fall back to");
+}
+
+#[test]
+fn a_credential_whose_state_is_missing_is_an_error() {
+    let url = "https://example.com/mcp";
+    for (remote, method) in [
+        (Remote::new("up", url).bearer(|_: &Token| "t"), "`.bearer(..)`"),
+        (Remote::new("up", url).header("x-key", |_: &Token| "t"), "`.header(..)`"),
+        (Remote::new("up", "server").env("KEY", |_: &Token| "t"), "`.env(..)`"),
+    ] {
+        // that of the server into which it is mounted is not its own
+        let server = mcp_runtime::server!()
+            .state(Token(Mutex::new("")))
+            .mount("m", mcp_runtime::server!().add(remote));
+        let error = server.build().expect_err(method).to_string();
+        assert!(error.contains(&format!("{method} takes `&")) && error.contains("secrecy.rs"), "{error}");
+    }
 }
 
 #[test]

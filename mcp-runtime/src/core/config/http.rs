@@ -38,7 +38,7 @@ pub(crate) struct RequestType {
 #[derive(Clone)]
 pub(crate) struct ReadinessCheck {
     /// For the log.
-    pub(crate) name: &'static str,
+    pub(crate) name: Arc<str>,
     pub(crate) run: Arc<dyn Fn() -> BoxFuture<bool> + Send + Sync>,
 }
 
@@ -172,6 +172,15 @@ impl fmt::Debug for HttpOptions {
 impl Options {
     pub(super) fn http_tells_callers_apart(&self) -> bool {
         self.http.identifies_callers() || !self.http.request_types.is_empty()
+    }
+
+    /// Adds a check of an addition.
+    pub(crate) fn add_readiness_check(
+        &mut self,
+        name: Arc<str>,
+        run: Arc<dyn Fn() -> BoxFuture<bool> + Send + Sync>,
+    ) {
+        self.http.health.checks.push(ReadinessCheck { name, run });
     }
 
     /// The largest message of a client over any transport, in bytes.
@@ -626,7 +635,7 @@ impl HttpOptions {
         Fut: Future<Output = bool> + Send + 'static,
     {
         let run = Arc::new(move || -> BoxFuture<bool> { Box::pin(check()) });
-        self.health.checks.push(ReadinessCheck { name, run });
+        self.health.checks.push(ReadinessCheck { name: name.into(), run });
         self
     }
 

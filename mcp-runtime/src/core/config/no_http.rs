@@ -10,6 +10,9 @@ impl Options {
         false
     }
 
+    /// No probe asks.
+    pub(crate) fn add_readiness_check<R>(&mut self, _: Arc<str>, _: R) {}
+
     pub(crate) fn max_message(&self) -> usize {
         super::MAX_LINE
     }

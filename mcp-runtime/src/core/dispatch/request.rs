@@ -301,19 +301,24 @@ impl Server {
             }
         }
         request.check()?;
+        let waits = || !request.context.has_waited && self.awaits_items();
+        if is_list_of_items(request.method) && waits() {
+            return Ok(self.route_with_first_items(request));
+        }
+        match self.route_by_method(request) {
+            // the item may be one of those that come
+            Err(reply) if reply.reason == Some(Reason::Unknown) && waits() => {
+                Ok(self.route_with_first_items(request))
+            }
+            routed => routed,
+        }
+    }
+
+    fn route_by_method(&self, request: Request<'_>) -> Result<Response, Reply> {
         let registry: &Registry = &self.registry();
         match request.method {
             // in every revision
             "tools/call" if self.offers_tools(registry) => return self.call_tool(request, registry),
-            method if self.awaits_items() && is_list_of_items(method) && !request.context.has_waited => {
-                let (server, context) =
-                    (self.clone(), RequestContext { has_waited: true, ..request.context.clone() });
-                let first_items = async move {
-                    server.first_items().await;
-                    Ok(())
-                };
-                return Ok(self.route_later(request, context, Box::pin(first_items)));
-            }
             "tools/list" if self.offers_tools(registry) => {
                 return registry.tools.list(self, request, "tools", ToolEntry::write);
             }
@@ -339,6 +344,18 @@ impl Server {
     fn route_once_taken(&self, request: Request<'_>, taking: BoxFuture<Result<(), RateReached>>) -> Response {
         let context = RequestContext { rate_taken: true, ..request.context.clone() };
         self.route_later(request, context, taking)
+    }
+
+    /// Answers a request once the first items of additions are there.
+    #[cold]
+    fn route_with_first_items(&self, request: Request<'_>) -> Response {
+        let context = RequestContext { has_waited: true, rate_taken: true, ..request.context.clone() };
+        let server = self.clone();
+        let first_items = async move {
+            server.first_items().await;
+            Ok(())
+        };
+        self.route_later(request, context, Box::pin(first_items))
     }
 
     /// Answers a request after something that may refuse it.

@@ -314,7 +314,10 @@ impl ServerBuilder {
             self.open_on_build(named);
         }
         #[cfg(feature = "http")]
-        self.options.http.request_types.extend(other.options.http.request_types);
+        {
+            self.options.http.request_types.extend(other.options.http.request_types);
+            self.options.http.health.checks.extend(other.options.http.health.checks);
+        }
         self.handle_receivers.extend(other.handle_receivers);
         self
     }

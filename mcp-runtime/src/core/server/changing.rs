@@ -13,6 +13,7 @@ use std::{
 };
 
 use tokio::{sync::Notify, time::timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     Error, MadeState, RegisteredItem, Result, ServerBuilder, ServerInner,
@@ -40,6 +41,8 @@ pub(crate) struct ItemPlace {
 pub(super) struct AwaitedItems {
     additions: AtomicUsize,
     arrived: Notify,
+    /// Cancelled once a request waits for them.
+    wanted: CancellationToken,
 }
 
 impl AwaitedItems {
@@ -49,6 +52,7 @@ impl AwaitedItems {
 
     /// Waits until the first items of all additions are there, for a short time.
     pub(super) async fn arrive(&self) {
+        self.wanted.cancel();
         let arrived = async {
             loop {
                 let mut arrived = std::pin::pin!(self.arrived.notified());
@@ -178,7 +182,14 @@ impl AddedItems {
         &self.prefix
     }
 
-    /// Says that the first items are there, or will not come soon: until then, lists wait for them, for at most 5 seconds.
+    /// Waits until a client wants the first items: it has sent a request for a list, or for an item that the server does not
+    /// have. An addition that waits for this before it connects anywhere connects nowhere in a server that nobody uses.
+    pub async fn wanted(&self) {
+        self.first.awaited.wanted.cancelled().await;
+    }
+
+    /// Says that the first items are there, or will not come soon: until then, lists, and requests for items that the server
+    /// does not have, wait for them, for at most 5 seconds.
     pub fn arrived(&self) {
         self.first.arrive();
     }

@@ -9,7 +9,7 @@ use std::{
 use super::{Assembly, Open, ServerBuilder, changing::ItemPlace, transform::Transform};
 use crate::{
     core::{
-        arguments::Inject,
+        arguments::{BoxFuture, Inject},
         build_error::BuildError,
         config::Options,
         connection::ItemKind,
@@ -230,6 +230,17 @@ impl Addition {
     pub fn error(message: impl Into<String>) -> Self {
         let error = BuildError::new(message.into());
         Self::of(|builder| builder.errors.push(error))
+    }
+
+    /// Adds a check without which the server is not ready, like that of `HttpOptions::readiness`; `name` is for the log.
+    /// Servers without HTTP have no probes.
+    pub fn readiness<F, Fut>(name: impl Into<Arc<str>>, check: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = bool> + Send + 'static,
+    {
+        let (name, run) = (name.into(), Arc::new(move || -> BoxFuture<bool> { Box::pin(check()) }));
+        Self::of(move |builder| builder.options.add_readiness_check(name, run))
     }
 
     pub(crate) fn of(add: impl FnOnce(&mut ServerBuilder) + 'static) -> Self {

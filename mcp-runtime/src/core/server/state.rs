@@ -13,7 +13,7 @@ use std::{
     },
 };
 
-use super::{Error, Result, Server, ServerBuilder};
+use super::{Addition, Error, Result, Server, ServerBuilder};
 #[cfg(feature = "config")]
 use crate::core::secret_texts::SecretTexts;
 use crate::core::{
@@ -187,7 +187,27 @@ impl ServerBuilder {
     }
 }
 
-/// The value that a function of state takes.
+impl Addition {
+    /// Adds an error unless the builder has state of this type, which a function takes that was given to `method` of the
+    /// addition.
+    ///
+    /// ```
+    /// use mcp_runtime::addition::Addition;
+    ///
+    /// struct Token(String);
+    ///
+    /// let builder = || mcp_runtime::server!().add(Addition::takes_state::<Token>("bearer"));
+    /// assert!(builder().build().is_err());
+    /// assert!(builder().state(Token("..".to_owned())).build().is_ok());
+    /// ```
+    #[track_caller]
+    pub fn takes_state<S: ?Sized + 'static>(method: &'static str) -> Self {
+        let source = Source::of::<S>(method);
+        Self::of(|builder| builder.state_fns.takes.push(source))
+    }
+}
+
+/// The value that a function of state, or of an addition, takes.
 struct Source {
     /// The method of the builder that registered the function, and where.
     method: &'static str,
@@ -199,7 +219,7 @@ struct Source {
 
 impl Source {
     #[track_caller]
-    fn of<S: StateValue>(method: &'static str) -> Self {
+    fn of<S: ?Sized + 'static>(method: &'static str) -> Self {
         let takes_nothing = TypeId::of::<S>() == TypeId::of::<()>();
         let keys = [TypeId::of::<Arc<S>>(), TypeId::of::<Arc<Arc<S>>>()];
         let keys = if takes_nothing { Vec::new() } else { keys.to_vec() };
@@ -310,6 +330,8 @@ struct EndOfState {
 pub(super) struct StateFns {
     makers: Vec<Maker>,
     ends: Vec<EndOfState>,
+    /// What additions take.
+    takes: Vec<Source>,
     /// Those of builders that are mounted.
     mounted: Vec<BoundFns>,
 }
@@ -327,12 +349,13 @@ impl StateFns {
         for maker in &self.makers {
             errors.extend(maker.declare(state).err());
         }
-        errors.extend(self.ends.iter().filter_map(|end| end.source.check(state)));
+        let sources = self.ends.iter().map(|end| &end.source).chain(&self.takes);
+        errors.extend(sources.filter_map(|source| source.check(state)));
     }
 
     /// Adds the functions of a builder that is mounted.
     pub(super) fn mount(&mut self, other: Self, state: &Arc<Extensions>) {
-        let Self { makers, ends, mounted } = other;
+        let Self { makers, ends, mounted, takes: _ } = other;
         self.mounted.push(BoundFns { state: state.clone(), makers, ends });
         self.mounted.extend(mounted);
     }

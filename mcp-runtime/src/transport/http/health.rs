@@ -95,7 +95,7 @@ impl Readiness {
                 Ok(false) => "failed",
                 Err(_) => "took too long",
             };
-            tracing::warn!(check = check.name, reason, "the server is not ready");
+            tracing::warn!(check = &*check.name, reason, "the server is not ready");
             return false;
         }
         true

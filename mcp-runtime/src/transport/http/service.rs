@@ -146,7 +146,8 @@ impl HttpHandler {
                 let endpoint = endpoint.clone();
                 Box::pin(async move { endpoint.make_state().await.is_ok() })
             });
-            checks.push(ReadinessCheck { name: "state", run });
+            // first: other checks may wait for what begins with it
+            checks.insert(0, ReadinessCheck { name: "state".into(), run });
         }
         Arc::new(Self {
             routes: Routes::new(server),

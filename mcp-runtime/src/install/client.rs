@@ -431,6 +431,13 @@ pub(super) struct Variable {
     pub(super) is_secret: bool,
 }
 
+impl Variable {
+    /// Its description, behind its name.
+    pub(super) fn about(&self) -> String {
+        if self.description.is_empty() { String::new() } else { format!(" ({})", self.description) }
+    }
+}
+
 /// Without `Debug`: some are secret.
 #[derive(Clone, PartialEq)]
 pub(super) enum VariableValue {

@@ -1,11 +1,16 @@
 //! Tests that depend on the system or on answers: the places of files, secrets that are asked for, commands of clients. The
 //! tests of whole programs are in the workspace's `tests`.
 
-use std::{fs, path::PathBuf};
+use std::fs;
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-use super::{surroundings::Platform, *};
+use super::{
+    document::{Change, Document, Format},
+    surroundings::Platform,
+    write::{Replaced, TextFile},
+    *,
+};
 
 const PLANTED: &str = "planted-5ecret";
 
@@ -46,7 +51,7 @@ impl Drop for Machine {
     }
 }
 
-fn server() -> ToInstall {
+pub(super) fn server() -> ToInstall {
     let setting = |variable: &str, given: Option<&str>, is_secret| SettingToInstall {
         variable: variable.to_owned(),
         given: given.map(str::to_owned),
@@ -96,9 +101,9 @@ fn install_of(server: &ToInstall, around: Surroundings, line: &str, answer: Opti
         asked.push(format!("{} {}", question.text, question.is_secret));
         answer.map(str::to_owned)
     };
-    let mut installer = Installer { around, ask: &mut ask, answers: Vec::new() };
-    let report = installer.install(client, server, &options);
-    (report, asked)
+    let job = Job { client, server, options: &options, around: &around };
+    let report = job.run(&mut Questions::new(&mut ask));
+    (report.map_err(|problem| problem.to_string()), asked)
 }
 
 #[test]
@@ -209,24 +214,6 @@ fn one_of_two_files_that_cannot_be_changed_leaves_the_other_as_it_was() {
     let report = report.expect_err("the second file");
     let is_changed = machine.read(usual).contains("ledger");
     assert_eq!(report.contains("added `ledger` to `~/AppData/Roaming"), is_changed, "{report}");
-}
-
-#[test]
-fn a_secret_flag_is_a_variable_of_the_entry() {
-    let line = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-    let settings = server().settings;
-    let (rest, secrets) =
-        take_secrets(line("serve --key planted --timeout 9 --key-file x --other"), &settings)
-            .expect("arguments");
-    assert_eq!(rest, line("serve --timeout 9 --key-file x --other"));
-    assert_eq!(secrets, [("LEDGER_KEY".to_owned(), "key".to_owned(), "planted".to_owned())]);
-    assert_eq!(take_secrets(line("--key=a=b"), &settings).expect("arguments").1[0].2, "a=b");
-    for (text, part) in
-        [("--key", "needs a value"), ("--key --x", "needs a value"), ("--key a --key planted", "twice")]
-    {
-        let error = take_secrets(line(text), &settings).expect_err(text);
-        assert!(error.contains(part) && error.contains("`--key`") && !error.contains("planted"), "{error}");
-    }
 }
 
 #[test]
@@ -582,16 +569,6 @@ fn commands_of_servers_have_names_and_absolute_programs() {
     assert_eq!(to_name("@scope/my server"), "my-server");
     for text in ["", "-x", "@scope/--help"] {
         assert_eq!(to_name(text), "server");
-    }
-}
-
-#[test]
-fn paths_of_every_system_are_recognized() {
-    for path in ["/opt/x", "C:\\x", "c:/x", "\\\\host\\x", "file:///x"] {
-        assert!(is_absolute(path), "{path}");
-    }
-    for text in ["/c", "x", "./x", "https://example.com/x", "a:b", ""] {
-        assert!(!is_absolute(text), "{text}");
     }
 }
 

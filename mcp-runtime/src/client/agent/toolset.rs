@@ -514,28 +514,27 @@ impl Toolset {
         if !member.call_rules.iter().all(|allow| allow(&name, &arguments)) {
             return Err(Error::Denied { what: format!("this call of `{name}`") });
         }
-        let client = self.in_list_timeout(member.source.client()).await?;
-        // one for the call and the links that are read for it
-        let operation = Operation::new(OperationKind::Call, None, &client.shared().options);
-        let options = CallOptions::of(operation.clone());
-        let result = operation
+        let open = self.open(member).await?;
+        let result = open
+            .operation
             .run(async {
                 match own_name {
-                    RESOURCES_LIST if is_of_resources => {
-                        self.list_resources(member, &client, &arguments).await
-                    }
-                    RESOURCES_TEMPLATES_LIST if is_of_resources => {
-                        self.list_templates(&client, &arguments).await
-                    }
-                    RESOURCES_READ if is_of_resources => {
-                        self.read_resource(member, &client, &arguments, &options).await
-                    }
-                    _ => self.call_tool(member, &client, own_name, arguments, &options).await,
+                    RESOURCES_LIST if is_of_resources => open.list_resources(&arguments).await,
+                    RESOURCES_TEMPLATES_LIST if is_of_resources => open.list_templates(&arguments).await,
+                    RESOURCES_READ if is_of_resources => open.read_resource(&arguments).await,
+                    _ => open.call_tool(own_name, arguments).await,
                 }
             })
             .await;
         member.source.note(&result);
         result
+    }
+
+    /// Connects to a server, if there is no connection yet, and begins an operation.
+    async fn open<'c>(&'c self, member: &'c Member) -> Result<OpenMember<'c>, Error> {
+        let client = self.in_list_timeout(member.source.client()).await?;
+        let operation = Operation::new(OperationKind::Call, None, &client.shared().options);
+        Ok(OpenMember { toolset: self, member, client, operation })
     }
 
     /// The output of what comes before a call, within the time for lists and connections.
@@ -568,117 +567,6 @@ impl Toolset {
         })
     }
 
-    async fn call_tool(
-        &self,
-        member: &Member,
-        client: &Client,
-        name: &str,
-        arguments: Value,
-        options: &CallOptions,
-    ) -> Result<ToolsetResult, Error> {
-        let result = client.call(name, arguments).with_options(options.clone()).await?;
-        let mut sieve = self.sieve();
-        let mut links_to_read = MAX_READ_LINKS;
-        for block in result.content {
-            match block {
-                Content::ResourceLink(link) if links_to_read > 0 && member.reads_link(&link) => {
-                    links_to_read -= 1;
-                    // one that cannot be read stays a link
-                    match self.read(member, client, &link.uri, options).await {
-                        Ok(read) => self.push_contents(&mut sieve, member, &link.uri, read).await,
-                        Err(_) => sieve.block(Content::ResourceLink(link)).await,
-                    }
-                }
-                block => sieve.block(block).await,
-            }
-        }
-        let structured = match result.structured {
-            Some(value) => sieve.structured(value).await,
-            None => None,
-        };
-        Ok(sieve.into_result(structured, result.is_error))
-    }
-
-    async fn list_resources(
-        &self,
-        member: &Member,
-        client: &Client,
-        arguments: &Value,
-    ) -> Result<ToolsetResult, Error> {
-        let resources = client.resources().await?;
-        let allowed = resources.iter().filter(|resource| member.allows_uri(resource.uri()));
-        let entries: Vec<Value> = allowed.map(resource_entry).collect();
-        self.page("resources", &entries, arguments).await
-    }
-
-    async fn list_templates(&self, client: &Client, arguments: &Value) -> Result<ToolsetResult, Error> {
-        let templates = client.templates().await?;
-        let entries: Vec<Value> = templates.iter().map(template_entry).collect();
-        self.page("resource_templates", &entries, arguments).await
-    }
-
-    async fn page(&self, member: &str, entries: &[Value], arguments: &Value) -> Result<ToolsetResult, Error> {
-        let offset = match arguments.get("offset") {
-            None | Some(Value::Null) => 0,
-            Some(offset) => offset
-                .as_u64()
-                .and_then(|offset| usize::try_from(offset).ok())
-                .ok_or_else(|| Error::invalid("`offset` is not a number of entries"))?,
-        };
-        let page = page(member, entries, offset, self.artifacts.inline_chars);
-        let mut sieve = self.sieve();
-        sieve.text(page.to_string(), Some("application/json"), None, None).await;
-        Ok(sieve.into_result(None, false))
-    }
-
-    async fn read_resource(
-        &self,
-        member: &Member,
-        client: &Client,
-        arguments: &Value,
-        options: &CallOptions,
-    ) -> Result<ToolsetResult, Error> {
-        let uri = arguments.get("uri").and_then(Value::as_str);
-        let uri = uri.ok_or_else(|| Error::invalid("`uri` is missing, or not a string"))?;
-        if !member.allows_uri(uri) {
-            tracing::debug!("mcp.resource.uri.digest" = uri_digest(uri), "a resource is not allowed");
-            return Err(Error::Denied { what: "this resource".to_owned() });
-        }
-        let read = self.read(member, client, uri, options).await?;
-        let mut sieve = self.sieve();
-        self.push_contents(&mut sieve, member, uri, read).await;
-        Ok(sieve.into_result(None, false))
-    }
-
-    async fn read(
-        &self,
-        member: &Member,
-        client: &Client,
-        uri: &str,
-        options: &CallOptions,
-    ) -> Result<ReadResult, Error> {
-        let fallback = Some(member.read_ttl).filter(|ttl| !ttl.is_zero());
-        let read: StoreFuture<'_, _> = Box::pin(client.shared().read(uri, fallback, options));
-        let (json, from) = read.await?;
-        match from {
-            ReadFrom::Cache | ReadFrom::OtherReader => self.shared.counters.cache_hits(1),
-            ReadFrom::Server => self.shared.counters.cache_misses(1),
-        }
-        ReadResult::parse(&json)
-    }
-
-    async fn push_contents(&self, sieve: &mut Sieve<'_>, member: &Member, uri: &str, read: ReadResult) {
-        for (item, contents) in read.contents.iter().enumerate() {
-            let source =
-                ArtifactSource { namespace: member.source.namespace.clone(), uri: uri.to_owned(), item };
-            sieve.resource(contents, Some(source)).await;
-        }
-    }
-
-    fn sieve(&self) -> Sieve<'_> {
-        Sieve::new(&self.artifacts, &self.shared.counters)
-    }
-
     /// The content of an artifact. If it came from a resource and is gone, it is fetched again.
     ///
     /// # Errors
@@ -700,10 +588,8 @@ impl Toolset {
             self.shared.counters.denied(1);
             return Err(Error::Denied { what: "the resource of this artifact".to_owned() });
         }
-        let client = self.in_list_timeout(member.source.client()).await?;
-        let operation = Operation::new(OperationKind::Call, None, &client.shared().options);
-        let options = CallOptions::of(operation.clone());
-        let read = operation.run(self.read(member, &client, &source.uri, &options)).await?;
+        let open = self.open(member).await?;
+        let read = open.operation.run(open.read(&source.uri)).await?;
         let item = read.contents.get(source.item).ok_or_else(gone)?;
         let bytes = match item.as_text() {
             Some(text) => text.as_bytes().to_vec(),
@@ -739,6 +625,109 @@ impl Toolset {
     ) -> Result<ArtifactRef, Error> {
         let kept = self.artifacts.keep(&self.shared.counters, bytes, mime, filename, source).await;
         kept.map_err(|reason| Error::invalid(format!("the artifact: {reason}")))
+    }
+}
+
+/// A server of a toolset while it is used: for one call and the links that are read for it, which share their limits.
+struct OpenMember<'c> {
+    toolset: &'c Toolset,
+    member: &'c Member,
+    client: Client,
+    operation: Operation,
+}
+
+impl OpenMember<'_> {
+    fn options(&self) -> CallOptions {
+        CallOptions::of(self.operation.clone())
+    }
+
+    async fn call_tool(&self, name: &str, arguments: Value) -> Result<ToolsetResult, Error> {
+        let result = self.client.call(name, arguments).with_options(self.options()).await?;
+        let mut sieve = self.sieve();
+        let mut links_to_read = MAX_READ_LINKS;
+        for block in result.content {
+            match block {
+                Content::ResourceLink(link) if links_to_read > 0 && self.member.reads_link(&link) => {
+                    links_to_read -= 1;
+                    // one that cannot be read stays a link
+                    match self.read(&link.uri).await {
+                        Ok(read) => self.push_contents(&mut sieve, &link.uri, read).await,
+                        Err(_) => sieve.block(Content::ResourceLink(link)).await,
+                    }
+                }
+                block => sieve.block(block).await,
+            }
+        }
+        let structured = match result.structured {
+            Some(value) => sieve.structured(value).await,
+            None => None,
+        };
+        Ok(sieve.into_result(structured, result.is_error))
+    }
+
+    async fn list_resources(&self, arguments: &Value) -> Result<ToolsetResult, Error> {
+        let resources = self.client.resources().await?;
+        let allowed = resources.iter().filter(|resource| self.member.allows_uri(resource.uri()));
+        let entries: Vec<Value> = allowed.map(resource_entry).collect();
+        self.page("resources", &entries, arguments).await
+    }
+
+    async fn list_templates(&self, arguments: &Value) -> Result<ToolsetResult, Error> {
+        let templates = self.client.templates().await?;
+        let entries: Vec<Value> = templates.iter().map(template_entry).collect();
+        self.page("resource_templates", &entries, arguments).await
+    }
+
+    async fn page(&self, key: &str, entries: &[Value], arguments: &Value) -> Result<ToolsetResult, Error> {
+        let offset = match arguments.get("offset") {
+            None | Some(Value::Null) => 0,
+            Some(offset) => offset
+                .as_u64()
+                .and_then(|offset| usize::try_from(offset).ok())
+                .ok_or_else(|| Error::invalid("`offset` is not a number of entries"))?,
+        };
+        let page = page(key, entries, offset, self.toolset.artifacts.inline_chars);
+        let mut sieve = self.sieve();
+        sieve.text(page.to_string(), Some("application/json"), None, None).await;
+        Ok(sieve.into_result(None, false))
+    }
+
+    async fn read_resource(&self, arguments: &Value) -> Result<ToolsetResult, Error> {
+        let uri = arguments.get("uri").and_then(Value::as_str);
+        let uri = uri.ok_or_else(|| Error::invalid("`uri` is missing, or not a string"))?;
+        if !self.member.allows_uri(uri) {
+            tracing::debug!("mcp.resource.uri.digest" = uri_digest(uri), "a resource is not allowed");
+            return Err(Error::Denied { what: "this resource".to_owned() });
+        }
+        let read = self.read(uri).await?;
+        let mut sieve = self.sieve();
+        self.push_contents(&mut sieve, uri, read).await;
+        Ok(sieve.into_result(None, false))
+    }
+
+    async fn read(&self, uri: &str) -> Result<ReadResult, Error> {
+        let fallback = Some(self.member.read_ttl).filter(|ttl| !ttl.is_zero());
+        let options = self.options();
+        let read: StoreFuture<'_, _> = Box::pin(self.client.shared().read(uri, fallback, &options));
+        let (json, from) = read.await?;
+        let counters = &self.toolset.shared.counters;
+        match from {
+            ReadFrom::Cache | ReadFrom::OtherReader => counters.cache_hits(1),
+            ReadFrom::Server => counters.cache_misses(1),
+        }
+        ReadResult::parse(&json)
+    }
+
+    async fn push_contents(&self, sieve: &mut Sieve<'_>, uri: &str, read: ReadResult) {
+        for (item, contents) in read.contents.iter().enumerate() {
+            let namespace = self.member.source.namespace.clone();
+            let source = ArtifactSource { namespace, uri: uri.to_owned(), item };
+            sieve.resource(contents, Some(source)).await;
+        }
+    }
+
+    fn sieve(&self) -> Sieve<'_> {
+        Sieve::new(&self.toolset.artifacts, &self.toolset.shared.counters)
     }
 }
 

@@ -53,7 +53,7 @@ impl<'a> AuthorizedRequest<'a> {
     /// A token that is about to end cannot be renewed.
     pub(in crate::client) async fn next(&mut self) -> Result<HttpRequest, Error> {
         let mut next = self.request.clone();
-        let token = self.authorizer.stop_clock(self.login.operation(), self.authorizer.token()).await;
+        let token = self.authorizer.user().pause(self.login.operation(), self.authorizer.token()).await;
         self.token = token.map_err(Error::authorization)?;
         self.nonce = self.proof_key().and_then(|key| key.nonce(&self.request.url));
         if let Some(token) = &self.token {
@@ -95,7 +95,7 @@ impl<'a> AuthorizedRequest<'a> {
         let refused = self.token.as_ref().map(AccessToken::text);
         let obtained =
             self.authorizer.challenged(refused, self.logins, &challenge, response.peer(), self.login);
-        let obtained = self.authorizer.stop_clock(self.login.operation(), obtained).await;
+        let obtained = self.authorizer.user().pause(self.login.operation(), obtained).await;
         let obtained = obtained.map_err(Error::authorization)?;
         self.has_more_scopes |= obtained == NewToken::Authorized && needs_scopes;
         Ok(obtained != NewToken::Useless)

@@ -14,6 +14,7 @@ mod browser;
 mod kept_tokens;
 #[cfg(feature = "client-keyring")]
 mod keyring_tokens;
+mod login;
 mod loopback_listener;
 mod metadata;
 mod proof_key;

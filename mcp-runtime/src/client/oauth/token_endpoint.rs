@@ -49,7 +49,23 @@ pub(super) struct TokenEndpoint<'a> {
     proof_key: Option<&'a ProofKey>,
 }
 
-/// A token.
+/// The decision of the authorization server.
+pub(super) enum Answer {
+    Token(TokenReply),
+    /// It gives none for this grant.
+    Refused(Error),
+}
+
+impl Answer {
+    pub(super) fn token(self) -> Result<TokenReply, Error> {
+        match self {
+            Self::Token(reply) => Ok(reply),
+            Self::Refused(error) => Err(error),
+        }
+    }
+}
+
+/// An access token, and what the server has sent with it.
 #[derive(Deserialize)]
 pub(super) struct TokenReply {
     pub(super) access_token: String,
@@ -89,28 +105,28 @@ impl<'a> TokenEndpoint<'a> {
         Self { key, proof_key, ..self }
     }
 
-    /// Asks for an access token: the token, or the server's refusal.
+    /// Asks for an access token.
     ///
     /// # Errors
     /// The server did not decide, so the same grant may be used again; or the token is of a type that the client does not
     /// have.
-    pub(super) async fn access_token(&self, form: Form) -> Result<Result<TokenReply, Error>, Error> {
-        let reply = self.token(form).await?;
+    pub(super) async fn access_token(&self, form: Form) -> Result<Answer, Error> {
+        let answer = self.token(form).await?;
         let is_known = |kind: &str| {
             kind.eq_ignore_ascii_case("bearer")
                 || (self.proof_key.is_some() && kind.eq_ignore_ascii_case("dpop"))
         };
         // some servers leave the type out, and mean a bearer
-        match &reply {
-            Ok(reply) if !reply.token_type.as_deref().is_none_or(is_known) => {
+        match &answer {
+            Answer::Token(reply) if !reply.token_type.as_deref().is_none_or(is_known) => {
                 Err(Error::invalid("the token is of a type that the client does not have"))
             }
-            _ => Ok(reply),
+            _ => Ok(answer),
         }
     }
 
     /// As [`access_token`](Self::access_token), for a token of any type.
-    pub(super) async fn token(&self, mut form: Form) -> Result<Result<TokenReply, Error>, Error> {
+    pub(super) async fn token(&self, mut form: Form) -> Result<Answer, Error> {
         let headers = self.authenticate(&mut form)?;
         let (status, text) = self.post(headers, &form).await?;
         let of_form = form.iter().filter(|(name, _)| SECRETS.contains(name)).map(|(_, value)| value.as_str());
@@ -122,14 +138,15 @@ impl<'a> TokenEndpoint<'a> {
             || code.as_deref().is_some_and(|code| BUSY_CODES.contains(&code));
         // some servers refuse with the status of a success
         if !is_busy && (status.is_client_error() || code.is_some()) {
-            return Ok(Err(refusal("the authorization server gave no token", status, &text, &secrets)));
+            let refused = refusal("the authorization server gave no token", status, &text, &secrets);
+            return Ok(Answer::Refused(refused));
         }
         if is_busy || !status.is_success() {
             let body = code.map(|_| reason_of(&text, &secrets)).unwrap_or_default();
             return Err(Error::Http { status: status.as_u16(), content_type: None, body });
         }
         let reply = serde_json::from_str(&text);
-        reply.map(Ok).map_err(|_| Error::invalid("the authorization server sent no token"))
+        reply.map(Answer::Token).map_err(|_| Error::invalid("the authorization server sent no token"))
     }
 
     /// Adds what authenticates the client to the form, or to the headers, which are returned.

@@ -28,19 +28,18 @@ impl Line {
         }
     }
 
-    /// The bytes of the line as its receiver gets them, none if it gets nothing: for each message, `change` has another one that
-    /// the receiver gets instead, `Some(None)` if it gets it as it is, and `None` if it must not get it.
-    pub(super) fn changed(
-        &self,
-        bytes: Vec<u8>,
-        mut change: impl FnMut(&Value) -> Option<Option<Value>>,
-    ) -> Vec<u8> {
+    /// The bytes of the line as its receiver gets them, none if it gets nothing; `pass` says what becomes of each message.
+    pub(super) fn passed(&self, bytes: Vec<u8>, mut pass: impl FnMut(&Value) -> Pass) -> Vec<u8> {
         let mut is_changed = false;
         let mut messages = Vec::with_capacity(self.messages().len());
         for message in self.messages() {
-            let changed = change(message);
-            is_changed |= changed != Some(None);
-            messages.extend(changed.map(|changed| changed.unwrap_or_else(|| message.clone())));
+            let passed = pass(message);
+            is_changed |= !matches!(passed, Pass::AsItIs);
+            messages.extend(match passed {
+                Pass::Drop => None,
+                Pass::AsItIs => Some(message.clone()),
+                Pass::Changed(message) => Some(message),
+            });
         }
         if is_changed { self.with_messages(messages).unwrap_or_default() } else { bytes }
     }
@@ -52,6 +51,19 @@ impl Line {
             _ => messages.pop()?,
         };
         Some(value.to_string().into_bytes())
+    }
+}
+
+/// What becomes of a message.
+pub(super) enum Pass {
+    Drop,
+    AsItIs,
+    Changed(Value),
+}
+
+impl From<Option<Value>> for Pass {
+    fn from(changed: Option<Value>) -> Self {
+        changed.map_or(Self::AsItIs, Self::Changed)
     }
 }
 
@@ -84,6 +96,15 @@ pub(super) fn with_id(message: &Value, id: Value) -> Option<Value> {
     let mut message = message.clone();
     message["id"] = id;
     Some(message)
+}
+
+/// The `_meta` of a request, without the token by which its client gets progress.
+pub(super) fn without_progress(meta: &Value) -> Value {
+    let mut meta = meta.clone();
+    if let Some(members) = meta.as_object_mut() {
+        members.remove("progressToken");
+    }
+    meta
 }
 
 pub(super) fn to_line(message: &Value) -> Vec<u8> {

@@ -1,14 +1,19 @@
 //! The author's loop: this program is what the client starts, and the server behind it is built and started again on every
 //! save. The client's pipe stays open, whatever becomes of the server. stdout has the protocol and nothing else.
 
+mod author;
+mod backlog;
 mod child;
+mod known_tools;
 mod launch;
+mod listing;
 mod members;
 mod message;
 mod page;
 mod replay;
 mod secrets;
 mod session;
+mod session_log;
 mod trace;
 
 use std::{
@@ -28,8 +33,9 @@ use crate::{
     server::{is_url, read_env},
 };
 use child::{QUEUE, read_lines, write_lines};
+use known_tools::KnownTools;
 use launch::{Program, Source};
-use session::{KnownTools, LIST_WAIT, Pipe, Session};
+use session::{LIST_WAIT, Pipe, Session};
 use trace::{Mask, Trace};
 
 /// How long the client may take to read the last messages.

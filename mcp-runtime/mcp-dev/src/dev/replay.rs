@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, HashMap, hash_map::Entry};
 
 use serde_json::{Value, json};
 
-use super::{message, session::KnownTools};
+use super::{
+    known_tools::KnownTools,
+    message::{self, Pass},
+};
 
 /// The largest number of requests in flight, of either side.
 pub(super) const MAX_CALLS: usize = 1024;
@@ -92,22 +95,21 @@ impl Effect {
     }
 
     /// Takes a notification of the stream that this request has opened. `again` is the request as the next process gets it.
-    /// `None` if the client must not get the notification, `Some(None)` if it gets it as it is.
     pub(super) fn take_notification(
         &mut self,
         again: &mut Option<Vec<u8>>,
         method: &str,
         message: &Value,
-    ) -> Option<Option<Value>> {
+    ) -> Pass {
         let params = &message["params"];
         match (method, self) {
             ("notifications/subscriptions/acknowledged", Self::Listen { filter, is_acknowledged }) => {
                 if *is_acknowledged {
-                    return None;
+                    return Pass::Drop;
                 }
                 *is_acknowledged = true;
                 let Some(accepted) = params.get("notifications").filter(|own| own.is_object()) else {
-                    return Some(None);
+                    return Pass::AsItIs;
                 };
                 // of changes of lists this program tells, also for a server that never does
                 let mut own = accepted.clone();
@@ -118,7 +120,7 @@ impl Effect {
                 if *filter != *accepted {
                     let mut message = message.clone();
                     message["params"]["notifications"] = filter.clone();
-                    return Some(Some(message));
+                    return Pass::Changed(message);
                 }
             }
             (
@@ -138,7 +140,7 @@ impl Effect {
             }
             _ => {}
         }
-        Some(None)
+        Pass::AsItIs
     }
 
     /// The notifications by which an acknowledged listen stream with this id learns that lists may have changed.

@@ -4,34 +4,32 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
-    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::mpsc,
     time::{Instant, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    author::{Author, OwnRequest},
+    backlog::Backlog,
     child::{Child, QUEUE, STABLE, pause_after},
+    known_tools::KnownTools,
     launch::Launcher,
-    message::{self, Kind, Line, kind, not_answered},
+    listing::Listing,
+    message::{self, Kind, Line, Pass, kind, not_answered, without_progress},
     replay::{
         Answered, Asked, Effect, Handshake, MAX_CALLS, META_REVISION, META_SUBSCRIPTION_ID, may_repeat,
     },
+    session_log::SessionLog,
     trace::{Direction, Trace},
 };
 use crate::report;
 
-/// The largest total of messages that wait for a process.
-const MAX_HELD: usize = 64 << 20;
-/// The largest number of tools whose hints are known.
-const MAX_KNOWN: usize = 4096;
-/// Pages of the loop's own listing of tools.
-const MAX_PAGES: usize = 64;
 /// How long a new process may take to answer what is repeated.
 const REPLAY: Duration = Duration::from_secs(30);
 /// How long calls wait for the loop's own listing of tools, if `--list-wait` does not say it.
@@ -50,73 +48,6 @@ pub(super) struct Pipe {
     pub(super) to: mpsc::Sender<Vec<u8>>,
 }
 
-/// A request of the author in the session of a client, which gets nothing of it.
-pub(super) struct OwnRequest {
-    pub(super) method: String,
-    pub(super) params: Value,
-    /// Gets the whole response; it is dropped if no process answers.
-    pub(super) response: oneshot::Sender<Value>,
-}
-
-/// What the lists of a server have said about its tools, for hints and masks.
-#[derive(Clone, Default)]
-pub(super) struct KnownTools(Arc<Mutex<Known>>);
-
-#[derive(Default)]
-struct Known {
-    tools: HashMap<String, Value>,
-    /// The generation of the program whose schemas they are.
-    generation: u64,
-}
-
-impl KnownTools {
-    /// Another program may have other schemas; hints stay for the calls in flight.
-    fn begin(&self, generation: u64) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.generation != generation {
-            known.generation = generation;
-            for tool in known.tools.values_mut() {
-                tool["inputSchema"] = Value::Null;
-            }
-        }
-    }
-
-    pub(super) fn learn(&self, result: &Value) {
-        let known = &mut self.0.lock().unwrap_or_else(PoisonError::into_inner).tools;
-        for tool in result.get("tools").and_then(Value::as_array).into_iter().flatten() {
-            let Some(name) = tool.get("name").and_then(Value::as_str) else { continue };
-            if known.len() < MAX_KNOWN || known.contains_key(name) {
-                known.insert(
-                    name.to_owned(),
-                    json!({
-                        "inputSchema": tool.get("inputSchema"),
-                        "annotations": tool.get("annotations"),
-                    }),
-                );
-            }
-        }
-    }
-
-    /// Whether a call may be sent twice.
-    pub(super) fn is_repeatable(&self, name: &str) -> bool {
-        let known = &self.0.lock().unwrap_or_else(PoisonError::into_inner).tools;
-        let hints = known.get(name).map(|tool| &tool["annotations"]);
-        hints.is_some_and(|hints| hints["readOnlyHint"] == true || hints["idempotentHint"] == true)
-    }
-
-    /// The schema of a tool's arguments; `None` if the running program has not listed it.
-    pub(super) fn schema(&self, name: &str) -> Option<Value> {
-        let known = &self.0.lock().unwrap_or_else(PoisonError::into_inner).tools;
-        known.get(name).map(|tool| tool["inputSchema"].clone()).filter(|schema| !schema.is_null())
-    }
-
-    /// Whether a request calls a tool that is not known, so that its values are masked.
-    fn is_unknown_call(&self, message: &Value) -> bool {
-        message["method"] == "tools/call"
-            && message["params"]["name"].as_str().is_none_or(|name| self.schema(name).is_none())
-    }
-}
-
 /// A request of the client, which the server has not answered.
 struct Call {
     id: Value,
@@ -129,17 +60,6 @@ struct Call {
     was_repeated: bool,
     /// It calls a tool whose secrets are not known.
     is_unknown: bool,
-}
-
-/// The loop's own listing of the tools of a process, by which their arguments are masked.
-#[derive(Default)]
-struct Listing {
-    is_begun: bool,
-    /// The id of the request in flight, and its `_meta`.
-    waiting: Option<(String, Value)>,
-    pages: usize,
-    /// Calls wait for it until then.
-    until: Option<Instant>,
 }
 
 #[derive(PartialEq)]
@@ -157,44 +77,83 @@ enum Phase {
     Stopping,
 }
 
-/// One client and its server.
-pub(super) struct Session {
-    name: String,
+/// The server's side: its process, and what was tried to have one.
+struct Server {
     launcher: Launcher,
-    trace: Trace,
-    tools: KnownTools,
-    retry_safe: bool,
-    list_wait: Duration,
-    pipe: Pipe,
-    /// Requests of the author, if there is a page.
-    own_requests: Option<mpsc::Receiver<OwnRequest>>,
-    /// Those that the process has not answered, by id.
-    own_waiting: HashMap<String, (oneshot::Sender<Value>, Instant)>,
-    /// The `_meta` by which requests of this client name their revision.
-    meta: Value,
     child: Option<Child>,
     phase: Phase,
-    /// Messages of the client that no process has got.
-    held: VecDeque<Vec<u8>>,
-    /// Those before them: a call whose secrets the loop's listing will tell, and what follows it.
-    unlisted: VecDeque<Vec<u8>>,
-    /// The bytes of both.
-    held_bytes: usize,
-    to_server: VecDeque<Vec<u8>>,
-    to_client: VecDeque<Vec<u8>>,
-    calls: HashMap<String, Call>,
-    asked: Asked,
-    listing: Listing,
-    handshake: Option<Handshake>,
+    /// Lines that the process gets.
+    lines: VecDeque<Vec<u8>>,
+    /// When something is done about the phase.
+    deadline: Option<Instant>,
     started: Option<Instant>,
     starts: u64,
     /// The generation of the program that was started last.
     generation: u64,
     failures: u32,
-    counter: u64,
-    deadline: Option<Instant>,
-    is_closing: bool,
     last_failure: String,
+}
+
+impl Server {
+    fn new(launcher: Launcher) -> Self {
+        Self {
+            launcher,
+            child: None,
+            phase: Phase::Down { until: None },
+            lines: VecDeque::new(),
+            deadline: None,
+            started: None,
+            starts: 0,
+            generation: 0,
+            failures: 0,
+            last_failure: String::new(),
+        }
+    }
+
+    /// Whether the server cannot be expected soon.
+    fn is_failing(&self) -> bool {
+        self.child.is_none() && (self.failures >= 3 || self.launcher.failure().is_some())
+    }
+
+    /// Why it does not run.
+    fn failure(&self) -> String {
+        self.launcher.failure().unwrap_or_else(|| self.last_failure.clone())
+    }
+
+    fn until(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Down { until } => until,
+            _ => self.deadline,
+        }
+    }
+}
+
+/// The client's side.
+struct Client {
+    pipe: Pipe,
+    /// Lines that it gets.
+    lines: VecDeque<Vec<u8>>,
+    /// What it has sent and no process has got.
+    backlog: Backlog,
+    /// Whether it has closed its pipe.
+    is_closing: bool,
+}
+
+/// One client and its server.
+pub(super) struct Session {
+    log: SessionLog,
+    retry_safe: bool,
+    list_wait: Duration,
+    client: Client,
+    server: Server,
+    author: Author,
+    /// The client's requests that the server has not answered.
+    calls: HashMap<String, Call>,
+    /// Those of the server.
+    asked: Asked,
+    listing: Listing,
+    handshake: Option<Handshake>,
+    counter: u64,
 }
 
 impl Session {
@@ -208,101 +167,72 @@ impl Session {
         pipe: Pipe,
     ) -> Self {
         Self {
-            name,
-            launcher,
-            trace,
-            tools,
+            log: SessionLog::new(name, trace, tools),
             retry_safe,
             list_wait,
-            pipe,
-            own_requests: None,
-            own_waiting: HashMap::new(),
-            meta: Value::Null,
-            child: None,
-            phase: Phase::Down { until: None },
-            held: VecDeque::new(),
-            unlisted: VecDeque::new(),
-            held_bytes: 0,
-            to_server: VecDeque::new(),
-            to_client: VecDeque::new(),
+            client: Client { pipe, lines: VecDeque::new(), backlog: Backlog::default(), is_closing: false },
+            server: Server::new(launcher),
+            author: Author::default(),
             calls: HashMap::new(),
             asked: Asked::default(),
             listing: Listing::default(),
             handshake: None,
-            started: None,
-            starts: 0,
-            generation: 0,
-            failures: 0,
             counter: 0,
-            deadline: None,
-            is_closing: false,
-            last_failure: String::new(),
         }
     }
 
     /// The same session, which takes requests of the author too.
     pub(super) fn with_own_requests(mut self, requests: mpsc::Receiver<OwnRequest>) -> Self {
-        self.own_requests = Some(requests);
+        self.author = Author::new(requests);
         self
     }
 
     /// Runs until the client has closed its pipe and its server has ended, or until `token` is cancelled.
     pub(super) async fn run(mut self, token: CancellationToken) {
         loop {
-            if matches!(self.phase, Phase::Down { until: None })
-                && self.launcher.is_ready()
+            let server = &self.server;
+            if server.phase == (Phase::Down { until: None })
+                && server.launcher.is_ready()
                 && !self.is_closing_idle()
             {
                 self.start().await;
             }
             self.pass_held();
-            if self.is_closing && self.has_passed_all() && self.to_server.is_empty() {
-                match &mut self.child {
-                    Some(child) if self.phase == Phase::Up => {
-                        child.close();
-                        self.phase = Phase::Stopping;
-                        self.deadline = Some(Instant::now() + LAST_CALLS);
-                    }
-                    Some(_) => {}
-                    None if self.to_client.is_empty() => return,
-                    None => {}
-                }
+            if self.close_when_passed() {
+                return;
             }
-            let held = self.held.len() + self.unlisted.len();
-            let takes_more = held < QUEUE && self.held_bytes < MAX_HELD && !self.is_closing;
-            let until = match self.phase {
-                Phase::Down { until } => until,
-                _ => self.deadline,
-            };
-            let listed = self.listing.until.filter(|_| !self.unlisted.is_empty());
-            let stdin = self.child.as_ref().and_then(|child| child.stdin.clone());
+            let Self { client, server, author, listing, .. } = &mut self;
+            let takes_more = client.backlog.has_room() && !client.is_closing;
+            let until = server.until();
+            let listed = listing.until().filter(|_| client.backlog.awaits_listing());
+            let stdin = server.child.as_ref().and_then(|child| child.stdin.clone());
             tokio::select! {
-                line = self.pipe.from.recv(), if takes_more => match line {
-                    Some(line) => self.hold(line),
-                    None => self.is_closing = true,
+                line = client.pipe.from.recv(), if takes_more => match line {
+                    Some(line) => client.backlog.push(line),
+                    None => client.is_closing = true,
                 },
-                line = next_line(&mut self.child), if self.child.is_some() && self.to_client.len() < QUEUE => match line {
+                line = next_line(&mut server.child), if server.child.is_some() && client.lines.len() < QUEUE => match line {
                     Some(line) => self.take_from_server(line),
                     None => self.take_end().await,
                 },
-                permit = reserve(stdin), if !self.to_server.is_empty() => match (permit, self.to_server.pop_front()) {
+                permit = reserve(stdin), if !server.lines.is_empty() => match (permit, server.lines.pop_front()) {
                     (Some(permit), Some(line)) => drop(permit.send(line)),
                     // the process has closed its stdin: its end comes
-                    _ => self.to_server.clear(),
+                    _ => server.lines.clear(),
                 },
-                permit = self.pipe.to.clone().reserve_owned(), if !self.to_client.is_empty() => {
-                    match (permit, self.to_client.pop_front()) {
+                permit = client.pipe.to.clone().reserve_owned(), if !client.lines.is_empty() => {
+                    match (permit, client.lines.pop_front()) {
                         (Ok(permit), Some(line)) => drop(permit.send(line)),
                         // the client is gone
-                        _ => { self.to_client.clear(); self.is_closing = true; }
+                        _ => { client.lines.clear(); client.is_closing = true; }
                     }
                 }
-                request = next_own(&mut self.own_requests) => self.send_own(request),
-                () = self.launcher.changed() => self.take_change(),
+                request = author.next() => self.send_own(request),
+                () = server.launcher.changed() => self.take_change(),
                 () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => self.take_deadline(),
                 () = sleep_until(listed.unwrap_or_else(Instant::now)), if listed.is_some() => self.go_on_without_list(),
                 () = token.cancelled() => {
-                    if let Some(child) = &mut self.child {
+                    if let Some(child) = &mut server.child {
                         child.stop();
                         let _status = child.status().await;
                     }
@@ -312,60 +242,61 @@ impl Session {
         }
     }
 
+    /// Closes the server's pipe once the client has closed its own and everything was passed on; whether nothing is left to do.
+    fn close_when_passed(&mut self) -> bool {
+        let Self { client, server, .. } = self;
+        if !client.is_closing || !client.backlog.is_empty() || !server.lines.is_empty() {
+            return false;
+        }
+        let Some(child) = &mut server.child else { return client.lines.is_empty() };
+        if server.phase == Phase::Up {
+            child.close();
+            server.phase = Phase::Stopping;
+            server.deadline = Some(Instant::now() + LAST_CALLS);
+        }
+        false
+    }
+
     /// Whether the client is gone and nothing of it is left to do.
     fn is_closing_idle(&self) -> bool {
-        self.is_closing && self.has_passed_all()
+        self.client.is_closing && self.client.backlog.is_empty()
     }
 
-    fn has_passed_all(&self) -> bool {
-        self.held.is_empty() && self.unlisted.is_empty()
-    }
-
-    /// Whether the server cannot be expected soon.
-    fn is_failing(&self) -> bool {
-        self.child.is_none() && (self.failures >= 3 || self.launcher.failure().is_some())
-    }
-
-    fn hold(&mut self, line: Vec<u8>) {
-        self.held_bytes += line.len();
-        self.held.push_back(line);
+    /// Whether the process is being replaced.
+    fn is_replaced(&self) -> bool {
+        self.server.phase == Phase::Stopping && !self.client.is_closing
     }
 
     fn fresh_id(&mut self) -> String {
-        self.counter += 1;
-        format!("mcp-dev:{}:{}", self.name, self.counter)
+        fresh_id(self.log.name(), &mut self.counter)
     }
 
     /// Passes on what the client has sent, or answers it.
     fn pass_held(&mut self) {
-        if self.listing.until.is_none() || self.phase != Phase::Up {
-            while let Some(line) = self.unlisted.pop_back() {
-                self.held.push_front(line);
-            }
+        if self.listing.until().is_none() || self.server.phase != Phase::Up {
+            self.client.backlog.resume();
         }
-        while self.phase == Phase::Up && self.to_server.len() < QUEUE {
-            let Some(line) = self.held.pop_front() else { break };
+        while self.server.phase == Phase::Up && self.server.lines.len() < QUEUE {
+            let Some(line) = self.client.backlog.next() else { break };
             let parsed = Line::parse(&line);
             if self.waits_for_list(&parsed) {
-                self.unlisted.push_back(line);
-                continue;
+                self.client.backlog.set_aside(line);
+            } else {
+                self.pass_to_server(line, &parsed);
             }
-            self.held_bytes -= line.len();
-            self.pass_to_server(line, &parsed);
         }
-        if self.is_failing() {
+        if self.server.is_failing() {
             self.end_waiting();
-            for line in std::mem::take(&mut self.held) {
-                self.held_bytes -= line.len();
+            for line in self.client.backlog.take_all() {
                 // a client that is connecting waits as long as it likes
-                let waits = !self.is_closing
+                let waits = !self.client.is_closing
                     && Line::parse(&line).messages().iter().any(|message| {
                         matches!(
                             kind(message),
                             Kind::Request { method: "initialize" | "server/discover", .. }
                         )
                     });
-                if waits { self.hold(line) } else { self.refuse(&line) }
+                if waits { self.client.backlog.push(line) } else { self.refuse(&line) }
             }
         }
     }
@@ -374,31 +305,31 @@ impl Session {
     /// server may need them to answer the listing.
     fn waits_for_list(&mut self, line: &Line) -> bool {
         let messages = line.messages();
-        if let Some(call) = messages.iter().find(|message| self.tools.is_unknown_call(message)) {
+        if let Some(call) = messages.iter().find(|message| self.log.tools().is_unknown_call(message)) {
             self.list_tools(&call["params"]["_meta"]);
-        } else if self.unlisted.is_empty()
+        } else if !self.client.backlog.awaits_listing()
             || messages.iter().all(|message| matches!(kind(message), Kind::Response { .. }))
         {
             return false;
         }
-        self.listing.until.is_some()
+        self.listing.until().is_some()
     }
 
     fn go_on_without_list(&mut self) {
-        self.listing.until = None;
-        self.trace.note(&self.name, NOT_LISTED);
+        self.listing.give_up();
+        self.log.note(NOT_LISTED);
     }
 
     /// Answers requests that no process will get.
     fn refuse(&mut self, line: &[u8]) {
         let parsed = Line::parse(line);
-        let failure = self.launcher.failure().unwrap_or_else(|| self.last_failure.clone());
+        let failure = self.server.failure();
         let detail = format!(
             "the server does not run, and this was not sent to it; it starts again when its program changes\n{failure}"
         );
         let mut answers = Vec::new();
         for message in parsed.messages() {
-            self.trace.message(&self.name, Direction::ToServer, message, None, &self.tools, None);
+            self.log.message(Direction::ToServer, message);
             if let Kind::Request { id, .. } = kind(message) {
                 answers.push(not_answered(id, "not_running", detail.trim_end()));
             }
@@ -408,10 +339,10 @@ impl Session {
 
     fn answer(&mut self, of: &Line, answers: Vec<Value>) {
         for answer in &answers {
-            self.trace.message(&self.name, Direction::ToClient, answer, None, &self.tools, None);
+            self.log.message(Direction::ToClient, answer);
         }
         if let Some(line) = of.with_messages(answers) {
-            self.to_client.push_back(line);
+            self.client.lines.push_back(line);
         }
     }
 
@@ -421,26 +352,21 @@ impl Session {
             self.counter
         });
         let mut refused = Vec::new();
-        let line = parsed.changed(line, |message| self.take_from_client(message, batch, &mut refused));
+        let line = parsed.passed(line, |message| self.take_from_client(message, batch, &mut refused));
         self.answer(parsed, refused);
         if matches!(parsed, Line::Other) {
-            self.trace.note(&self.name, "the client sent a line that is not JSON-RPC");
+            self.log.note("the client sent a line that is not JSON-RPC");
         }
         if !line.is_empty() {
-            self.to_server.push_back(line);
+            self.server.lines.push_back(line);
         }
         if self.handshake.as_ref().is_some_and(|handshake| handshake.is_initialized) {
             self.list_tools(&Value::Null);
         }
     }
 
-    /// Notes a message of the client. `None` if the server must not get it, `Some(None)` if it gets it as it is.
-    fn take_from_client(
-        &mut self,
-        message: &Value,
-        batch: Option<u64>,
-        refused: &mut Vec<Value>,
-    ) -> Option<Option<Value>> {
+    /// Notes a message of the client.
+    fn take_from_client(&mut self, message: &Value, batch: Option<u64>, refused: &mut Vec<Value>) -> Pass {
         let mut schema = None;
         let mut changed = None;
         match kind(message) {
@@ -448,9 +374,9 @@ impl Session {
                 if self.calls.len() >= MAX_CALLS {
                     let text = "too many requests are in flight: send it again later";
                     refused.push(not_answered(id, "too_many", text));
-                    return None;
+                    return Pass::Drop;
                 }
-                let again = may_repeat(method, message, self.retry_safe, &self.tools)
+                let again = may_repeat(method, message, self.retry_safe, self.log.tools())
                     .then(|| message::to_line(message));
                 let effect = self.effect(method, message);
                 self.counter += 1;
@@ -462,9 +388,9 @@ impl Session {
                     effect,
                     again,
                     was_repeated: false,
-                    is_unknown: self.tools.is_unknown_call(message),
+                    is_unknown: self.log.tools().is_unknown_call(message),
                 };
-                self.note_meta(&message["params"]["_meta"]);
+                self.author.note_meta(&message["params"]["_meta"]);
                 self.list_tools(&message["params"]["_meta"]);
                 self.calls.insert(id.to_string(), call);
             }
@@ -485,51 +411,33 @@ impl Session {
                     schema = asked;
                     changed = message::with_id(message, own);
                 }
-                Answered::Gone => return None,
+                Answered::Gone => return Pass::Drop,
                 // nor is what in it is secret
                 Answered::Unknown => schema = Some(Value::Bool(false)),
             },
             Kind::Notification { .. } | Kind::Other => {}
         }
-        self.trace.message(
-            &self.name,
-            Direction::ToServer,
-            changed.as_ref().unwrap_or(message),
-            None,
-            &self.tools,
-            schema.as_ref(),
-        );
-        Some(changed)
-    }
-
-    fn note_meta(&mut self, meta: &Value) {
-        if meta.get(META_REVISION).is_some() {
-            self.meta = without_progress(meta);
-        }
+        let shown = changed.as_ref().unwrap_or(message);
+        self.log.answer(Direction::ToServer, shown, None, schema.as_ref());
+        changed.into()
     }
 
     /// Sends a request of the author as the client would.
     fn send_own(&mut self, request: OwnRequest) {
         // a response that is dropped tells the author
-        if self.phase != Phase::Up {
+        if self.server.phase != Phase::Up {
             return;
         }
-        let OwnRequest { method, mut params, response } = request;
         let id = self.fresh_id();
-        if self.meta.is_object() {
-            params["_meta"] = self.meta.clone();
-        }
-        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        self.trace.message(&self.name, Direction::ToServer, &message, None, &self.tools, None);
-        self.to_server.push_back(message::to_line(&message));
-        self.own_waiting.insert(id, (response, Instant::now()));
+        let message = self.author.ask(id, request);
+        self.log.message(Direction::ToServer, &message);
+        self.server.lines.push_back(message::to_line(&message));
     }
 
     /// Takes the response to a request of the author.
     fn take_own(&mut self, id: &str, message: &Value) -> bool {
-        let Some((response, since)) = self.own_waiting.remove(id) else { return false };
-        let took = Some(since.elapsed());
-        self.trace.message(&self.name, Direction::ToClient, message, took, &self.tools, None);
+        let Some((response, took)) = self.author.take(id) else { return false };
+        self.log.answer(Direction::ToClient, message, Some(took), None);
         // the page may be closed
         let _gone = response.send(message.clone());
         true
@@ -542,38 +450,19 @@ impl Session {
             let own = self.handshake.as_ref().filter(|own| own.is_initialized)?;
             own.result.as_ref()?["capabilities"].get("tools")
         };
-        if self.listing.is_begun || !(is_modern || has_tools().is_some()) {
+        if self.listing.is_begun() || !(is_modern || has_tools().is_some()) {
             return;
         }
-        self.listing.is_begun = true;
-        self.list_page(without_progress(meta), None);
-        self.listing.until = Some(Instant::now() + self.list_wait).filter(|_| !self.list_wait.is_zero());
-    }
-
-    fn list_page(&mut self, meta: Value, cursor: Option<&Value>) {
         let id = self.fresh_id();
-        let mut params = json!({});
-        if meta.is_object() {
-            params["_meta"] = meta.clone();
-        }
-        if let Some(cursor) = cursor {
-            params["cursor"] = cursor.clone();
-        }
-        self.to_server.push_back(message::request(&id, "tools/list", &params));
-        self.listing.pages += 1;
-        self.listing.waiting = Some((id, meta));
+        self.server.lines.push_back(self.listing.begin(id, without_progress(meta), self.list_wait));
     }
 
     /// Takes a page of the loop's own listing.
     fn take_listed(&mut self, id: &str, message: &Value) -> bool {
-        let Some((_, meta)) = self.listing.waiting.take_if(|(own, _)| own == id) else { return false };
-        let result = &message["result"];
-        self.tools.learn(result);
-        if let Some(cursor) = result.get("nextCursor").filter(|_| self.listing.pages < MAX_PAGES) {
-            self.list_page(meta, Some(cursor));
-        } else {
-            self.listing.until = None;
-        }
+        let (name, counter) = (self.log.name(), &mut self.counter);
+        let next_id = || fresh_id(name, counter);
+        let Some(next) = self.listing.take(id, message, self.log.tools(), next_id) else { return false };
+        self.server.lines.extend(next);
         true
     }
 
@@ -592,26 +481,26 @@ impl Session {
             let text: String = String::from_utf8_lossy(&line).chars().take(200).collect();
             let note = format!("the server wrote a line that is not JSON-RPC to its stdout: {text}");
             report(&format!("mcp-dev: {note}"));
-            self.trace.note(&self.name, &note);
-            self.to_client.push_back(line);
+            self.log.note(&note);
+            self.client.lines.push_back(line);
             return;
         }
-        let line = parsed.changed(line, |message| self.take_message(message));
+        let line = parsed.passed(line, |message| self.take_message(message));
         if !line.is_empty() {
-            self.to_client.push_back(line);
+            self.client.lines.push_back(line);
         }
     }
 
-    /// Notes a message of the server. `None` if the client must not get it, `Some(None)` if it gets it as it is.
-    fn take_message(&mut self, message: &Value) -> Option<Option<Value>> {
+    /// Notes a message of the server.
+    fn take_message(&mut self, message: &Value) -> Pass {
         let mut took = None;
         let mut schema = None;
-        let changed = match kind(message) {
+        let pass = match kind(message) {
             Kind::Request { id, .. } => {
                 schema = message["params"].get("requestedSchema").cloned();
-                self.note_asked(id, message, schema.clone())?
+                self.note_asked(id, message, schema.clone())
             }
-            Kind::Notification { method } => self.take_notification(method, message)?,
+            Kind::Notification { method } => self.take_notification(method, message),
             Kind::Response { id } => {
                 let key = id.to_string();
                 let is_own = id.as_str().is_some_and(|id| {
@@ -620,51 +509,51 @@ impl Session {
                         || self.take_replayed(id, message)
                 });
                 // a stream goes on with the next process
-                let goes_on = || {
-                    self.phase == Phase::Stopping
-                        && !self.is_closing
-                        && self.calls.get(&key).is_some_and(|call| call.effect.is_stream())
-                };
+                let goes_on =
+                    || self.is_replaced() && self.calls.get(&key).is_some_and(|call| call.effect.is_stream());
                 if is_own || goes_on() {
-                    return None;
+                    return Pass::Drop;
                 }
                 let call = self.calls.remove(&key);
                 took = call.as_ref().map(|call| call.since.elapsed());
                 schema = call.as_ref().filter(|call| call.is_unknown).map(|_| Value::Bool(false));
-                self.take_response(call, message)
+                self.take_response(call, message).into()
             }
-            Kind::Other => None,
+            Kind::Other => Pass::AsItIs,
         };
-        let shown = changed.as_ref().unwrap_or(message);
-        self.trace.message(&self.name, Direction::ToClient, shown, took, &self.tools, schema.as_ref());
-        Some(changed)
+        let shown = match &pass {
+            Pass::Drop => return pass,
+            Pass::AsItIs => message,
+            Pass::Changed(changed) => changed,
+        };
+        self.log.answer(Direction::ToClient, shown, took, schema.as_ref());
+        pass
     }
 
-    /// Notes a request of the server. `None` if the client must not get it, `Some(None)` if it gets it as it is.
-    fn note_asked(&mut self, id: &Value, message: &Value, schema: Option<Value>) -> Option<Option<Value>> {
+    /// Notes a request of the server.
+    fn note_asked(&mut self, id: &Value, message: &Value, schema: Option<Value>) -> Pass {
         // its answer could not be delivered
-        if self.phase == Phase::Stopping && !self.is_closing {
-            return None;
+        if self.is_replaced() {
+            return Pass::Drop;
         }
         if self.asked.is_full() {
             let text = "the client has too many requests to answer: ask again later";
-            self.trace
-                .note(&self.name, "a request of the server is refused: its client has too many to answer");
+            self.log.note("a request of the server is refused: its client has too many to answer");
             // a server that does not read gets no refusals either
-            if self.to_server.len() < QUEUE {
-                self.to_server.push_back(message::to_line(&not_answered(id, "too_many", text)));
+            if self.server.lines.len() < QUEUE {
+                self.server.lines.push_back(message::to_line(&not_answered(id, "too_many", text)));
             }
-            return None;
+            return Pass::Drop;
         }
         self.counter += 1;
-        let (name, count) = (&self.name, self.counter);
+        let (name, count) = (&self.log.name(), self.counter);
         let Some(fresh) = self.asked.note(id, schema, || format!("mcp-dev:{name}:{count}")) else {
-            return Some(None);
+            return Pass::AsItIs;
         };
-        Some(message::with_id(message, fresh))
+        message::with_id(message, fresh).into()
     }
 
-    fn take_notification(&mut self, method: &str, message: &Value) -> Option<Option<Value>> {
+    fn take_notification(&mut self, method: &str, message: &Value) -> Pass {
         let params = &message["params"];
         match method {
             "notifications/subscriptions/acknowledged"
@@ -674,76 +563,76 @@ impl Session {
                 let id = params["_meta"][META_SUBSCRIPTION_ID].to_string();
                 match self.calls.get_mut(&id) {
                     Some(call) => call.effect.take_notification(&mut call.again, method, message),
-                    None => Some(None),
+                    None => Pass::AsItIs,
                 }
             }
-            "notifications/events/terminated" if self.phase == Phase::Stopping && !self.is_closing => {
+            "notifications/events/terminated" if self.is_replaced() => {
                 let id = params["_meta"][META_SUBSCRIPTION_ID].to_string();
                 let goes_on = self.calls.get(&id).is_some_and(|call| call.effect.is_stream());
-                (!goes_on).then_some(None)
+                if goes_on { Pass::Drop } else { Pass::AsItIs }
             }
             "notifications/cancelled" => {
                 let id = &params["requestId"];
                 let key = id.to_string();
                 if self.calls.get(&key).is_some_and(|call| call.effect.is_stream()) {
-                    if self.phase == Phase::Stopping && !self.is_closing {
-                        return None;
+                    if self.is_replaced() {
+                        return Pass::Drop;
                     }
                     self.calls.remove(&key);
-                    return Some(None);
+                    return Pass::AsItIs;
                 }
                 match self.asked.shown(id) {
                     Some(shown) if shown != *id => {
                         let mut message = message.clone();
                         message["params"]["requestId"] = shown;
-                        Some(Some(message))
+                        Pass::Changed(message)
                     }
-                    _ => Some(None),
+                    _ => Pass::AsItIs,
                 }
             }
-            _ => Some(None),
+            _ => Pass::AsItIs,
         }
     }
 
     /// Notes what a response changes. Returns another message if the client gets one.
     fn take_response(&mut self, call: Option<Call>, message: &Value) -> Option<Value> {
-        call?.effect.take_response(message, self.handshake.as_mut(), &self.tools)
+        call?.effect.take_response(message, self.handshake.as_mut(), self.log.tools())
     }
 
     /// The program is another one.
     fn take_change(&mut self) {
-        if let Some(failure) = self.launcher.failure() {
-            self.trace.note(&self.name, &failure);
+        if let Some(failure) = self.server.launcher.failure() {
+            self.log.note(&failure);
             return;
         }
-        if self.child.is_some() && self.launcher.generation() == self.generation {
+        if self.server.child.is_some() && self.server.launcher.generation() == self.server.generation {
             return;
         }
-        self.failures = 0;
-        match &mut self.child {
-            Some(child) if !self.is_closing => {
+        self.server.failures = 0;
+        match &mut self.server.child {
+            Some(child) if !self.client.is_closing => {
                 child.stop();
-                self.phase = Phase::Stopping;
-                self.deadline = None;
+                self.server.phase = Phase::Stopping;
+                self.server.deadline = None;
             }
             Some(_) => {}
-            None => self.phase = Phase::Down { until: None },
+            None => self.server.phase = Phase::Down { until: None },
         }
     }
 
     fn take_deadline(&mut self) {
-        match self.phase {
-            Phase::Down { .. } => self.phase = Phase::Down { until: None },
+        match self.server.phase {
+            Phase::Down { .. } => self.server.phase = Phase::Down { until: None },
             Phase::Replaying { .. } => {
                 let note =
                     "the new process has not answered the handshake in time; its client goes on with it";
                 report(&format!("mcp-dev: {note}"));
-                self.trace.note(&self.name, note);
+                self.log.note(note);
                 self.go_on();
             }
             Phase::Up | Phase::Stopping => {
-                self.deadline = None;
-                if let Some(child) = &mut self.child {
+                self.server.deadline = None;
+                if let Some(child) = &mut self.server.child {
                     child.stop();
                 }
             }
@@ -751,39 +640,39 @@ impl Session {
     }
 
     async fn start(&mut self) {
-        let Some(program) = self.launcher.program() else {
-            self.phase = Phase::Down { until: None };
+        let Some(program) = self.server.launcher.program() else {
+            self.server.phase = Phase::Down { until: None };
             return;
         };
-        self.started = Some(Instant::now());
-        self.generation = self.launcher.generation();
+        self.server.started = Some(Instant::now());
+        self.server.generation = self.server.launcher.generation();
         self.listing = Listing::default();
-        self.tools.begin(self.generation);
-        self.starts += 1;
-        match Child::start(&program, &self.trace, &self.name).await {
-            Ok(child) => self.child = Some(child),
+        self.log.tools().begin(self.server.generation);
+        self.server.starts += 1;
+        match Child::start(&program, self.log.trace(), self.log.name()).await {
+            Ok(child) => self.server.child = Some(child),
             Err(error) => {
                 self.note_failure(&format!("`{}` cannot be started: {error}", program.name()));
                 return;
             }
         }
-        self.trace.state(&self.name, "started", &program.name());
+        self.log.state("started", &program.name());
         let Some(handshake) = self.handshake.as_ref().filter(|handshake| handshake.result.is_some()) else {
             self.go_on();
             return;
         };
         let params = handshake.params.clone();
         let id = self.fresh_id();
-        self.to_server.push_back(message::request(&id, "initialize", &params));
+        self.server.lines.push_back(message::request(&id, "initialize", &params));
         // the rest follows its answer
-        self.phase = Phase::Replaying { waiting: HashSet::from([id]) };
-        self.deadline = Some(Instant::now() + REPLAY);
+        self.server.phase = Phase::Replaying { waiting: HashSet::from([id]) };
+        self.server.deadline = Some(Instant::now() + REPLAY);
     }
 
     /// Takes the response to a request of our own.
     fn take_replayed(&mut self, id: &str, message: &Value) -> bool {
-        let Phase::Replaying { waiting } = &mut self.phase else {
-            return id.starts_with(&format!("mcp-dev:{}:", self.name));
+        let Phase::Replaying { waiting } = &mut self.server.phase else {
+            return id.starts_with(&format!("mcp-dev:{}:", self.log.name()));
         };
         if !waiting.remove(id) {
             return false;
@@ -795,26 +684,26 @@ impl Session {
         if let Some(notes) = handshake.take_repeated(message) {
             for note in notes {
                 report(&format!("mcp-dev: {note}"));
-                self.trace.note(&self.name, &note);
+                self.log.note(&note);
             }
             if handshake.is_initialized {
-                self.to_server.push_back(message::notification("notifications/initialized"));
+                self.server.lines.push_back(message::notification("notifications/initialized"));
             }
             let requests = handshake.repeated();
             let mut waiting = HashSet::new();
             for (method, params) in requests {
                 let id = self.fresh_id();
-                self.to_server.push_back(message::request(&id, method, &params));
+                self.server.lines.push_back(message::request(&id, method, &params));
                 waiting.insert(id);
             }
             if !waiting.is_empty() {
-                self.phase = Phase::Replaying { waiting };
+                self.server.phase = Phase::Replaying { waiting };
                 return true;
             }
         } else if let Some(error) = message.get("error") {
             let note = format!("the new process refuses the repeated messages: {error}");
             report(&format!("mcp-dev: {note}"));
-            self.trace.note(&self.name, &note);
+            self.log.note(&note);
         }
         self.go_on();
         true
@@ -822,8 +711,8 @@ impl Session {
 
     /// The process knows what its predecessor knew.
     fn go_on(&mut self) {
-        self.phase = Phase::Up;
-        self.deadline = None;
+        self.server.phase = Phase::Up;
+        self.server.deadline = None;
         self.list_tools(&Value::Null);
         let mut again: Vec<(u64, Vec<u8>)> = Vec::new();
         for call in self.calls.values_mut() {
@@ -831,8 +720,8 @@ impl Session {
             again.extend(call.again.clone().map(|line| (call.order, line)));
         }
         again.sort_unstable_by_key(|(order, _)| *order);
-        self.to_server.extend(again.into_iter().map(|(_, line)| line));
-        if self.starts > 1 {
+        self.server.lines.extend(again.into_iter().map(|(_, line)| line));
+        if self.server.starts > 1 {
             self.send_list_changes();
         }
     }
@@ -842,31 +731,31 @@ impl Session {
         let mut lines = self.handshake.as_ref().map(Handshake::list_changes).unwrap_or_default();
         lines.extend(self.calls.values().flat_map(|call| call.effect.list_changes(&call.id)));
         for message in lines {
-            self.trace.message(&self.name, Direction::ToClient, &message, None, &self.tools, None);
-            self.to_client.push_back(message::to_line(&message));
+            self.log.message(Direction::ToClient, &message);
+            self.client.lines.push_back(message::to_line(&message));
         }
     }
 
     /// The process has ended.
     async fn take_end(&mut self) {
-        let Some(mut child) = self.child.take() else { return };
+        let Some(mut child) = self.server.child.take() else { return };
         let status = child.status().await;
-        self.to_server.clear();
-        self.own_waiting.clear();
-        let was_stopped = self.phase == Phase::Stopping;
+        self.server.lines.clear();
+        self.author.clear();
+        let was_stopped = self.server.phase == Phase::Stopping;
         let stderr = child.stderr();
         drop(child);
         self.drop_asked();
         let status = status.map_or_else(|| "unknown".to_owned(), |status| status.to_string());
         if was_stopped {
-            self.trace.state(&self.name, "stopped", "");
+            self.log.state("stopped", "");
             self.end_calls("restarted", "the server was restarted before it answered: send it again");
-            self.phase = Phase::Down { until: None };
+            self.server.phase = Phase::Down { until: None };
             return;
         }
         self.end_calls("crashed", &format!("the server has exited ({status}) before it answered, and is started again: send it again\n{stderr}"));
-        if self.started.is_some_and(|started| started.elapsed() >= STABLE) {
-            self.failures = 0;
+        if self.server.started.is_some_and(|started| started.elapsed() >= STABLE) {
+            self.server.failures = 0;
         }
         let lines = if stderr.is_empty() { String::new() } else { format!("\n{stderr}") };
         self.note_failure(&format!("the server has exited ({status}){lines}"));
@@ -874,22 +763,22 @@ impl Session {
 
     /// It is started again, later and later.
     fn note_failure(&mut self, what: &str) {
-        let pause = pause_after(self.failures);
-        self.failures += 1;
-        if !self.is_closing {
+        let pause = pause_after(self.server.failures);
+        self.server.failures += 1;
+        if !self.client.is_closing {
             // its stderr was printed as it came
             let reason = what.lines().next().unwrap_or_default();
             report(&format!("mcp-dev: {reason}\nmcp-dev: it is started again in {} ms", pause.as_millis()));
         }
-        self.trace.state(&self.name, "failed", what);
-        what.clone_into(&mut self.last_failure);
-        self.phase = Phase::Down { until: Some(Instant::now() + pause) };
-        self.deadline = None;
+        self.log.state("failed", what);
+        what.clone_into(&mut self.server.last_failure);
+        self.server.phase = Phase::Down { until: Some(Instant::now() + pause) };
+        self.server.deadline = None;
     }
 
     /// Answers the requests that the process has not answered, but for those that the next one gets.
     fn end_calls(&mut self, reason: &str, detail: &str) {
-        let is_closing = self.is_closing;
+        let is_closing = self.client.is_closing;
         let mut ended: Vec<Call> = Vec::new();
         let is_lost = |call: &Call| is_closing || call.again.is_none() || call.was_repeated;
         let keys: Vec<String> =
@@ -901,21 +790,14 @@ impl Session {
         let mut batches: BTreeMap<u64, Vec<Value>> = BTreeMap::new();
         for call in ended {
             let answer = not_answered(&call.id, reason, detail.trim_end());
-            self.trace.message(
-                &self.name,
-                Direction::ToClient,
-                &answer,
-                Some(call.since.elapsed()),
-                &self.tools,
-                None,
-            );
+            self.log.answer(Direction::ToClient, &answer, Some(call.since.elapsed()), None);
             match call.batch {
                 Some(batch) => batches.entry(batch).or_default().push(answer),
-                None => self.to_client.push_back(message::to_line(&answer)),
+                None => self.client.lines.push_back(message::to_line(&answer)),
             }
         }
         for answers in batches.into_values() {
-            self.to_client.push_back(message::to_line(&Value::Array(answers)));
+            self.client.lines.push_back(message::to_line(&Value::Array(answers)));
         }
     }
 
@@ -928,7 +810,7 @@ impl Session {
             }
         }
         if is_any {
-            let failure = self.launcher.failure().unwrap_or_else(|| self.last_failure.clone());
+            let failure = self.server.failure();
             self.end_calls(
                 "not_running",
                 &format!("the server does not run: send it again when it does\n{failure}"),
@@ -939,8 +821,8 @@ impl Session {
     /// Withdraws the questions of a process that is gone.
     fn drop_asked(&mut self) {
         for message in self.asked.withdraw() {
-            self.trace.message(&self.name, Direction::ToClient, &message, None, &self.tools, None);
-            self.to_client.push_back(message::to_line(&message));
+            self.log.message(Direction::ToClient, &message);
+            self.client.lines.push_back(message::to_line(&message));
         }
     }
 }
@@ -952,23 +834,9 @@ async fn next_line(child: &mut Option<Child>) -> Option<Vec<u8>> {
     }
 }
 
-async fn next_own(requests: &mut Option<mpsc::Receiver<OwnRequest>>) -> OwnRequest {
-    if let Some(receiver) = requests
-        && let Some(request) = receiver.recv().await
-    {
-        return request;
-    }
-    // the page is left out
-    std::future::pending().await
-}
-
-/// The `_meta` of a request, without the token by which its client gets progress.
-fn without_progress(meta: &Value) -> Value {
-    let mut meta = meta.clone();
-    if let Some(members) = meta.as_object_mut() {
-        members.remove("progressToken");
-    }
-    meta
+fn fresh_id(name: &str, counter: &mut u64) -> String {
+    *counter += 1;
+    format!("mcp-dev:{name}:{counter}")
 }
 
 async fn reserve(stdin: Option<mpsc::Sender<Vec<u8>>>) -> Option<mpsc::OwnedPermit<Vec<u8>>> {

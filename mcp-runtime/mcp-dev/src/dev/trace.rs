@@ -16,13 +16,13 @@ use tokio::{
 };
 
 use super::{
+    known_tools::KnownTools,
     members::without_members,
     message::{Kind, kind},
     secrets::{
         SHORTEST_SECRET, Sign, is_distinct, is_open, is_secret_value, masked_url, sign_of, spellings,
         without_secrets_of_urls,
     },
-    session::KnownTools,
 };
 use crate::report;
 

@@ -34,8 +34,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    author::OwnRequest,
+    known_tools::KnownTools,
     launch::Launcher,
-    session::{KnownTools, OwnRequest},
     trace::{MASKED, Trace, masked_words},
 };
 use crate::report;

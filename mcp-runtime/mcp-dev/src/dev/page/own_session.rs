@@ -20,9 +20,11 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::super::{
+    author::OwnRequest,
     child::{QUEUE, read_lines, write_lines},
+    known_tools::KnownTools,
     launch::Launcher,
-    session::{KnownTools, LIST_WAIT, OwnRequest, Pipe, Session},
+    session::{LIST_WAIT, Pipe, Session},
     trace::Trace,
 };
 use crate::{call::fetch_schema_and_missing, examine::examine, server::StrayLines};

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod callers;
 mod definition;
 mod relay;
 mod remote;

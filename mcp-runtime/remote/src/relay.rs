@@ -92,7 +92,7 @@ impl Upstream {
         context: &Context,
     ) -> Result<Box<RawValue>, ToolError> {
         let _used = self.used();
-        let link = self.link().await.map_err(|away| ToolError::new(away.to_string()))?;
+        let link = self.link_for(context).await?;
         let _permit = self.permit(context).await?;
         let request = || {
             let mut request = link.client.send(method, members.clone());
@@ -218,7 +218,8 @@ impl Upstream {
             }
             Error::Unauthorized { .. } | Error::Forbidden { .. } | Error::Authorization { .. } => {
                 tracing::warn!(remote = name, error = %error.to_string().escape_debug(), "the credentials are refused");
-                ToolError::new(format!("`{name}` does not accept the credentials of this server"))
+                let whose = if link.is_of_caller() { "the caller" } else { "this server" };
+                ToolError::new(format!("`{name}` does not accept the credentials of {whose}"))
             }
             error => {
                 tracing::warn!(remote = name, error = %error.to_string().escape_debug(), "a request has failed");

@@ -2,9 +2,13 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use mcp_runtime::addition::{AddedItems, Addition, IntoAddition};
+use mcp_runtime::{
+    Context, ToolError,
+    addition::{AddedItems, Addition, IntoAddition},
+};
 
 use crate::{
+    callers::{Callers, CredentialFn},
     target::{FromState, Target},
     upstream::Upstream,
 };
@@ -35,6 +39,7 @@ pub struct Remote {
     names: Names,
     target: Target,
     limits: Limits,
+    per_caller: Option<CredentialFn>,
     /// What `build()` checks.
     needs: Addition,
 }
@@ -106,6 +111,7 @@ impl Remote {
                 idle: None,
                 is_required: false,
             },
+            per_caller: None,
             needs: Addition::new(),
         }
     }
@@ -162,6 +168,51 @@ impl Remote {
     ) -> Self {
         let value = self.from_state("header", f);
         self.target.add_header(name, value);
+        self
+    }
+
+    /// Sends `Authorization: Bearer` with a token of the caller, for every call, read, prompt and completion. Lists are read
+    /// with what [`bearer`](Self::bearer) or [`header`](Self::header) sends, without which `build()` fails, and nothing of that
+    /// is sent for callers: one without a token is refused with the error of `f`, and so is one whose token is empty.
+    ///
+    /// Each caller and token has a connection of its own: 256 at most, closed after 5 minutes without a request, or as
+    /// [`idle`](Self::idle) says.
+    ///
+    /// ```
+    /// use mcp_runtime::{Context, ToolError};
+    /// use mcp_runtime_remote::Remote;
+    ///
+    /// struct Tokens;
+    ///
+    /// impl Tokens {
+    ///     async fn of(&self, subject: &str) -> Option<String> {
+    ///         (subject == "ada").then(|| "..".to_owned())
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let drive = Remote::new("drive", "https://drive.example.com/mcp")
+    ///     .bearer(|token: &String| token.clone())
+    ///     .per_caller(|ctx: Context| async move {
+    ///         let caller = ctx.caller().ok_or("log in first")?;
+    ///         let tokens = ctx.state::<Tokens>().ok_or("there are no tokens")?;
+    ///         let token = tokens.of(caller.subject()).await;
+    ///         token.ok_or_else(|| ToolError::new("connect your drive first"))
+    ///     });
+    /// let server = mcp_runtime::server!().state("..".to_owned()).state(Tokens).add(drive).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn per_caller<F, Fut, T>(mut self, f: F) -> Self
+    where
+        F: Fn(Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<T, ToolError>> + Send + 'static,
+        T: Into<String>,
+    {
+        self.per_caller = Some(Arc::new(move |context| {
+            let token = f(context);
+            Box::pin(async move { Ok(token.await?.into()) })
+        }));
         self
     }
 
@@ -225,7 +276,16 @@ impl Remote {
                 "`{shown}` is not a name of a remote server\nwrite 1 to {MAX_NAME} of `A-Z a-z 0-9 _ . -`"
             ));
         }
-        self.target.error().map(|error| format!("the remote server `{name}`: {error}"))
+        let error = match &self.per_caller {
+            Some(_) if !self.target.is_url() => {
+                Some("`.per_caller(..)` needs a URL: a process has one environment")
+            }
+            Some(_) if !self.target.has_headers() => Some(
+                "`.per_caller(..)` needs `.bearer(..)` or `.header(name, ..)`, with which lists are read",
+            ),
+            _ => None,
+        };
+        self.target.error().or(error).map(|error| format!("the remote server `{name}`: {error}"))
     }
 }
 
@@ -234,9 +294,10 @@ impl IntoAddition for Remote {
         if let Some(error) = self.error() {
             return Addition::error(error);
         }
-        let Self { names, target, limits, needs } = self;
+        let Self { names, target, limits, per_caller, needs } = self;
         let (name, is_required) = (names.remote.clone(), limits.is_required);
-        let upstream = Upstream::new(names, target, limits);
+        let callers = per_caller.map(|credential| Callers::new(credential, limits.idle));
+        let upstream = Upstream::new(names, target, limits, callers);
         let mut addition = needs;
         if is_required {
             let checked = upstream.clone();

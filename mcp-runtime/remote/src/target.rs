@@ -3,7 +3,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Uri, header::AUTHORIZATION};
 use mcp_runtime::{
     addition::AddedItems,
     client::{ChangeEvent, Client, ClientBuilder, Error, LogMessage},
@@ -87,7 +87,7 @@ impl Target {
         self.text.split_whitespace().next().filter(|_| !self.is_url)
     }
 
-    /// Connects to it.
+    /// Connects to it, with the credential of a caller or else with those of the program, and never with both.
     ///
     /// # Errors
     /// It cannot be reached or started, or a credential is missing.
@@ -95,6 +95,7 @@ impl Target {
         &self,
         name: &str,
         items: &AddedItems,
+        credential: Option<&HeaderValue>,
         on_change: impl Fn(ChangeEvent) + Send + Sync + 'static,
     ) -> Result<Client, String> {
         let logged = name.to_owned();
@@ -104,39 +105,61 @@ impl Target {
                 limits.connect_timeout(CONNECT_TIMEOUT).list_timeout(LIST_TIMEOUT).list_entries(MAX_ENTRIES)
             })
             .read_cache(0, 0)
-            .on_change(on_change)
             .on_log(move |message| log(&logged, &message));
+        builder = match credential.cloned() {
+            Some(credential) => builder.headers_with(move |map: &mut HeaderMap| {
+                map.insert(AUTHORIZATION, credential.clone());
+            }),
+            None => self.with_credentials(builder, items)?.on_change(on_change),
+        };
+        builder.connect(&self.text).await.map_err(|error: Error| error.to_string())
+    }
+
+    /// Whether lists are read with credentials of the program.
+    pub(crate) fn has_headers(&self) -> bool {
+        !self.headers.is_empty()
+    }
+
+    pub(crate) fn is_url(&self) -> bool {
+        self.is_url
+    }
+
+    fn with_credentials(
+        &self,
+        mut builder: ClientBuilder,
+        items: &AddedItems,
+    ) -> Result<ClientBuilder, String> {
         for (variable, value) in &self.environment {
             let value = value(items);
             builder = builder.env(variable, value.ok_or_else(|| format!("`{variable}` has no value"))?);
         }
         for (header, value) in &self.headers {
-            let value = value(items).and_then(|value| header_value(&value).ok());
+            let value = value(items).and_then(|value| header_value(&value));
             value.ok_or_else(|| format!("the header `{header}` has no valid value"))?;
         }
-        builder = self.with_headers(builder, items);
-        builder.connect(&self.text).await.map_err(|error: Error| error.to_string())
-    }
-
-    fn with_headers(&self, builder: ClientBuilder, items: &AddedItems) -> ClientBuilder {
         if self.headers.is_empty() {
-            return builder;
+            return Ok(builder);
         }
         let (headers, items) = (self.headers.clone(), items.clone());
-        builder.headers_with(move |map: &mut HeaderMap| {
+        Ok(builder.headers_with(move |map: &mut HeaderMap| {
             for (name, value) in &headers {
                 // nothing to fall back to: the server refuses an empty credential
-                let value = value(&items).and_then(|value| header_value(&value).ok());
+                let value = value(&items).and_then(|value| header_value(&value));
                 map.insert(name.clone(), value.unwrap_or_else(|| HeaderValue::from_static("")));
             }
-        })
+        }))
     }
 }
 
-fn header_value(value: &str) -> Result<HeaderValue, ()> {
-    let mut value = HeaderValue::try_from(value).map_err(|_| ())?;
+/// The header with a token; `None` if it cannot be one.
+pub(crate) fn bearer(token: &str) -> Option<HeaderValue> {
+    header_value(&format!("Bearer {token}"))
+}
+
+fn header_value(value: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::try_from(value).ok()?;
     value.set_sensitive(true);
-    Ok(value)
+    Some(value)
 }
 
 /// Checks that what is sent cannot be read on the way.

@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use http::HeaderValue;
 use mcp_runtime::{
     Context, ToolError,
     addition::{AddedItems, ItemEdits, ItemKind, RefusedItem},
@@ -25,6 +26,7 @@ use tokio::{
 };
 
 use crate::{
+    callers::Callers,
     definition::Definition,
     remote::{Limits, Names},
     target::Target,
@@ -61,10 +63,27 @@ pub(crate) struct Upstream {
     /// Whether the last attempt to connect has succeeded, and the connection was not lost since.
     is_reached: AtomicBool,
     items: OnceLock<AddedItems>,
-    connection: Mutex<Connection>,
+    /// The connection of the program.
+    own: Arc<Slot>,
+    /// Those of callers, if these have credentials.
+    callers: Option<Callers>,
     /// Lists that have changed.
     changed: AtomicU8,
     wake: Notify,
+}
+
+/// The place of a connection, with the credential that it has.
+#[derive(Default)]
+pub(crate) struct Slot {
+    connection: Mutex<Connection>,
+    /// That of a caller.
+    credential: Option<HeaderValue>,
+}
+
+impl Slot {
+    pub(crate) fn of_caller(credential: HeaderValue) -> Self {
+        Self { credential: Some(credential), ..Self::default() }
+    }
 }
 
 #[derive(Default)]
@@ -86,6 +105,14 @@ struct Connection {
 pub(crate) struct Link {
     pub(crate) client: Client,
     number: u64,
+    slot: Arc<Slot>,
+}
+
+impl Link {
+    /// Whether it has the credential of a caller.
+    pub(crate) fn is_of_caller(&self) -> bool {
+        self.slot.credential.is_some()
+    }
 }
 
 /// The other server cannot be reached.
@@ -128,7 +155,7 @@ struct Offered {
 }
 
 impl Upstream {
-    pub(crate) fn new(names: Names, target: Target, limits: Limits) -> Arc<Self> {
+    pub(crate) fn new(names: Names, target: Target, limits: Limits, callers: Option<Callers>) -> Arc<Self> {
         Arc::new(Self {
             names,
             target,
@@ -137,7 +164,8 @@ impl Upstream {
             uses: Arc::default(),
             is_reached: AtomicBool::new(false),
             items: OnceLock::new(),
-            connection: Mutex::default(),
+            own: Arc::default(),
+            callers,
             changed: AtomicU8::new(ALL),
             wake: Notify::new(),
         })
@@ -172,17 +200,28 @@ impl Upstream {
         permit.map_err(|_| ToolError::new(format!("`{}` is busy; try again later", self.name())))
     }
 
+    /// The connection for a call: that of its caller if the program says how callers are known, and else its own.
+    pub(crate) async fn link_for(self: &Arc<Self>, context: &Context) -> Result<Link, ToolError> {
+        let slot = match &self.callers {
+            Some(callers) => callers.slot(self.name(), context).await?,
+            None => self.own.clone(),
+        };
+        self.link(slot).await.map_err(|away| ToolError::new(away.to_string()))
+    }
+
     /// A connection: the one there is, or a new one, unless the last attempt has just failed.
-    pub(crate) async fn link(self: &Arc<Self>) -> Result<Link, Away> {
+    async fn link(self: &Arc<Self>, slot: Arc<Slot>) -> Result<Link, Away> {
         let away = || Away(self.name().to_owned());
-        let mut connection = self.connection.lock().await;
+        let mut connection = slot.connection.lock().await;
         if let Some(client) = &connection.client {
             if !client.is_closed() {
-                return Ok(Link { client: client.clone(), number: connection.number });
+                let (client, number) = (client.clone(), connection.number);
+                drop(connection);
+                return Ok(Link { client, number, slot });
             }
             let ended = client.stderr();
             connection.lose();
-            self.report_away(&mut connection, &format!("its process has ended {}", excerpt(&ended)));
+            self.report_away(&slot, &mut connection, &format!("its process has ended {}", excerpt(&ended)));
         }
         if connection.retry.is_some_and(|retry| Instant::now() < retry) {
             return Err(away());
@@ -198,29 +237,35 @@ impl Upstream {
                 upstream.note(&event);
             }
         };
-        match self.target.connect(self.name(), items, on_change).await {
+        match self.target.connect(self.name(), items, slot.credential.as_ref(), on_change).await {
             Ok(client) => {
                 connection.opened = Some(Instant::now());
                 connection.retry = None;
                 connection.number += 1;
                 connection.client = Some(client.clone());
-                self.is_reached.store(true, Ordering::Release);
                 if std::mem::take(&mut connection.is_away) {
                     tracing::info!(remote = self.name(), "it is back");
                 }
-                self.mark(ALL);
-                Ok(Link { client, number: connection.number })
+                if slot.credential.is_none() {
+                    self.is_reached.store(true, Ordering::Release);
+                    self.mark(ALL);
+                }
+                let number = connection.number;
+                drop(connection);
+                Ok(Link { client, number, slot })
             }
             Err(error) => {
                 connection.fail();
-                self.report_away(&mut connection, &error);
+                self.report_away(&slot, &mut connection, &error);
                 Err(away())
             }
         }
     }
 
-    fn report_away(&self, connection: &mut Connection, error: &str) {
-        self.is_reached.store(false, Ordering::Release);
+    fn report_away(&self, slot: &Slot, connection: &mut Connection, error: &str) {
+        if slot.credential.is_none() {
+            self.is_reached.store(false, Ordering::Release);
+        }
         if !std::mem::replace(&mut connection.is_away, true) {
             let error = excerpt(error);
             tracing::warn!(remote = self.name(), error, "it cannot be reached; it is tried again");
@@ -230,10 +275,10 @@ impl Upstream {
     /// Gives up a connection over which a request has failed.
     pub(crate) fn lost(&self, link: &Link, error: &Error) {
         // another call is connecting, or has lost it as well
-        let Ok(mut connection) = self.connection.try_lock() else { return };
+        let Ok(mut connection) = link.slot.connection.try_lock() else { return };
         if connection.client.is_some() && connection.number == link.number {
             connection.lose();
-            self.report_away(&mut connection, &error.to_string());
+            self.report_away(&link.slot, &mut connection, &error.to_string());
             drop(connection);
             self.wake.notify_one();
         }
@@ -267,7 +312,7 @@ impl Upstream {
         let mut offered = Offered::default();
         let mut idle = (self.uses.load(Ordering::Relaxed), Instant::now());
         loop {
-            let wait = match self.link().await {
+            let wait = match self.link(self.own.clone()).await {
                 Ok(link) => {
                     let changed = self.changed.swap(0, Ordering::AcqRel);
                     let (lists, failed) = self.read(&link, changed).await;
@@ -277,7 +322,7 @@ impl Upstream {
                     if failed == 0 { LOOK } else { FIRST_PAUSE * 5 }
                 }
                 Err(_) => {
-                    let retry = self.connection.lock().await.retry;
+                    let retry = self.own.connection.lock().await.retry;
                     retry.map_or(LOOK, |retry| retry.saturating_duration_since(Instant::now()))
                 }
             };
@@ -291,12 +336,15 @@ impl Upstream {
         let begun = Instant::now();
         loop {
             let _is_over = timeout(at_least.max(LOOK), self.wake.notified()).await;
+            if let Some(callers) = &self.callers {
+                callers.end_idle();
+            }
             let uses = self.uses.load(Ordering::Relaxed);
             if uses != idle.0 || Arc::strong_count(&self.uses) > 1 {
                 *idle = (uses, Instant::now());
             }
             let is_closed = {
-                let mut connection = self.connection.lock().await;
+                let mut connection = self.own.connection.lock().await;
                 if self.limits.idle.is_some_and(|limit| idle.1.elapsed() >= limit) {
                     connection.rest();
                 }

@@ -1,5 +1,6 @@
 //! Other servers as a part of one, over HTTP and as processes.
 
+mod callers;
 mod calls;
 mod items;
 mod outage;

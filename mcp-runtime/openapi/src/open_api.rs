@@ -457,9 +457,9 @@ fn set_hints(method: &str, hints: &mut Hints) {
 }
 
 fn tool(plan: Plan, has_output_schema: bool, api: Arc<Api>) -> ToolDef {
-    let Plan { name, title, description, input, output, call } = plan;
+    let Plan { name, title, description, input, aliases, output, call } = plan;
     let mut builder = ToolDef::builder(&name).description(description).trusted_input_schema(input);
-    builder = builder.null_is_absent_except(call.arguments_with_null());
+    builder = builder.null_is_absent_except(call.arguments_with_null()).argument_aliases(aliases);
     if let Some(title) = title {
         builder = builder.title(title);
     }
@@ -482,7 +482,8 @@ fn tool(plan: Plan, has_output_schema: bool, api: Arc<Api>) -> ToolDef {
     })
 }
 
-/// The variables of a resource, which are checked like the arguments of a tool.
+/// The variables of a resource, which are checked like the arguments of a tool. Those that are not in its URI are headers, which
+/// only transforms give.
 struct Variables {
     /// Their names, and whether their values are lists.
     names: Vec<(String, bool)>,
@@ -491,33 +492,39 @@ struct Variables {
 }
 
 impl Variables {
-    /// Names the arguments of a call as variables, which have fewer characters.
-    fn new(call: &mut Call, input: &Value) -> Self {
+    /// Names the arguments of a call as variables, which have fewer characters. Their other names are added to the aliases.
+    fn new(call: &mut Call, input: &Value, aliases: &mut Vec<(String, String)>) -> Self {
         let plain = |name: &str| name.replace('-', "_").trim_start_matches('.').to_owned();
         let arguments = call.parameters.iter().map(|parameter| parameter.argument.clone());
         let mut taken: HashSet<String> = arguments.filter(|name| *name == plain(name)).collect();
-        let (mut names, mut properties) = (Vec::new(), Map::new());
-        for Parameter { argument, place, .. } in &mut call.parameters {
+        let (mut names, mut properties, mut renamed) = (Vec::new(), Map::new(), BTreeMap::new());
+        for Parameter { argument, .. } in &mut call.parameters {
             let schema = input.get("properties").and_then(|properties| properties.get(&*argument));
             let schema = schema.cloned().unwrap_or_default();
             let name = plain(argument);
+            let before = argument.clone();
             if name != *argument {
                 let numbered = (2..).map(|number| format!("{name}_{number}"));
                 let mut candidates = std::iter::once(name.clone()).chain(numbered);
                 *argument = candidates.find(|name| taken.insert(name.clone())).unwrap_or_default();
             }
-            if matches!(place, Place::Path | Place::Query) {
-                let target = schema.get("$ref").and_then(Value::as_str);
-                let target = target.and_then(|reference| input.pointer(reference.trim_start_matches('#')));
-                let kind = target.unwrap_or(&schema).get("type");
-                let is_list = kind.is_some_and(|kind| match kind {
-                    Value::Array(kinds) => kinds.iter().any(|kind| kind == "array"),
-                    kind => kind == "array",
-                });
-                names.push((argument.clone(), is_list));
-                properties.insert(argument.clone(), schema);
+            renamed.insert(before, argument.clone());
+            let target = schema.get("$ref").and_then(Value::as_str);
+            let target = target.and_then(|reference| input.pointer(reference.trim_start_matches('#')));
+            let kind = target.unwrap_or(&schema).get("type");
+            let is_list = kind.is_some_and(|kind| match kind {
+                Value::Array(kinds) => kinds.iter().any(|kind| kind == "array"),
+                kind => kind == "array",
+            });
+            names.push((argument.clone(), is_list));
+            properties.insert(argument.clone(), schema);
+        }
+        for (_, own) in aliases.iter_mut() {
+            if let Some(variable) = renamed.get(own) {
+                own.clone_from(variable);
             }
         }
+        aliases.extend(renamed);
         let mut schema = json!({ "type": "object", "properties": properties });
         if let Some(defs) = input.get("$defs") {
             schema["$defs"] = defs.clone();
@@ -556,7 +563,7 @@ impl Variables {
 
 /// A resource, whose variables are the parameters of the path and of the query.
 fn resource(operation: &Operation, plan: Plan, scheme: &str, api: Arc<Api>) -> Result<ResourceDef, String> {
-    let Plan { name, title, description, input, mut call, .. } = plan;
+    let Plan { name, title, description, input, mut aliases, mut call, .. } = plan;
     if operation.method != "GET" {
         return Err("it is not a `GET`, so it cannot be a resource".to_owned());
     }
@@ -570,15 +577,17 @@ fn resource(operation: &Operation, plan: Plan, scheme: &str, api: Arc<Api>) -> R
     if call.parameters.iter().any(|parameter| parameter.place != Place::Path && is_required(parameter)) {
         return Err("it has a required parameter outside of its path, so it cannot be a resource".to_owned());
     }
-    let variables = Variables::new(&mut call, &input);
+    let variables = Variables::new(&mut call, &input, &mut aliases);
     let query: Vec<_> = call.parameters.iter().filter(|parameter| parameter.place == Place::Query).collect();
     let query: Vec<_> = query.iter().map(|parameter| parameter.argument.as_str()).collect();
     let path = call
         .path_with(MAX_TARGET, |parameter, path| path.push(format!("{{{}}}", parameter.argument).as_bytes()));
     let path = path.map_err(|error| error.to_string())?;
     let query = if query.is_empty() { String::new() } else { format!("{{?{}}}", query.join(",")) };
-    let mut builder =
-        ResourceDef::builder(format!("{scheme}://{path}{query}")).name(name).description(description);
+    let mut builder = ResourceDef::builder(format!("{scheme}://{path}{query}"))
+        .name(name)
+        .description(description)
+        .argument_aliases(aliases);
     if let Some(title) = title {
         builder = builder.title(title);
     }

@@ -39,6 +39,8 @@ pub(crate) struct Plan {
     pub(crate) title: Option<String>,
     pub(crate) description: String,
     pub(crate) input: Value,
+    /// The names that arguments have in the description, where these are others.
+    pub(crate) aliases: Vec<(String, String)>,
     pub(crate) output: Option<Value>,
     pub(crate) call: Call,
 }
@@ -213,6 +215,9 @@ pub(crate) fn plan(
     if let Some(body) = &mut body {
         body.name_arguments(of_body);
     }
+    let wanted = arguments.iter().map(|argument| argument.wanted.clone());
+    let aliases =
+        wanted.zip(argument_names.iter().cloned()).filter(|(wanted, name)| wanted != name).collect();
     let input = input_schema(reader, arguments, &argument_names)?;
     let (accept, output) = responses(reader, &details.responses)?;
     let title = details.summary.filter(|summary| !summary.trim().is_empty());
@@ -233,6 +238,7 @@ pub(crate) fn plan(
         title,
         description,
         input,
+        aliases,
         output,
         call: Call { method: operation.method, path, parameters, body, accept },
     })

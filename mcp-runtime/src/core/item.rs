@@ -188,6 +188,8 @@ pub(crate) struct ItemSpec {
     pub(crate) secrets: Vec<String>,
     /// Further members of its entry in a list.
     pub(crate) members: Map<String, Value>,
+    /// Names by which transforms find its arguments, beside their own.
+    pub(crate) aliases: Vec<(String, String)>,
 }
 
 /// A layer around the calls of an item.
@@ -224,6 +226,7 @@ impl ItemSpec {
                 .map(|arg| arg.name().to_owned())
                 .collect(),
             members: Map::new(),
+            aliases: Vec::new(),
         }
     }
 
@@ -323,6 +326,13 @@ macro_rules! impl_item_setters {
             #[doc = concat!("Sets a member of the ", $noun, "'s entry in a list that has no method here, such as one of an extension. Members that have a method are ignored, as are hints among the `annotations` of a tool.")]
             pub fn member(mut self, key: impl Into<String>, value: impl Into<serde_json::Value>) -> Self {
                 self.item_mut().members.insert(key.into(), value.into());
+                self
+            }
+
+            /// Lets transforms find arguments by the names that another program has for them; several may have one.
+            #[doc(hidden)]
+            pub fn argument_aliases(mut self, aliases: Vec<(String, String)>) -> Self {
+                self.item_mut().aliases = aliases;
                 self
             }
 

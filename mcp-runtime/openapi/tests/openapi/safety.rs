@@ -13,6 +13,7 @@ use mcp_runtime::{
     Principal,
     serde_json::{self, Value, json},
     testing::TestServer,
+    transform::ItemChanges,
 };
 use mcp_runtime_openapi::{OpenApi, Route};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -326,6 +327,66 @@ async fn a_value_that_is_fixed_holds_for_tools_and_resources_and_no_uri_leads_to
     for (builder, part) in mistakes {
         let error = builder.build().expect_err(part).to_string();
         assert!(error.contains(part), "{part}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_an_argument_is_one_of_what_has_this_name_in_the_description_however_it_is_offered() {
+    let recorder = Recorder::start().await;
+    let of = |name: &str, place: &str| json!({ "name": name, "in": place, "required": place == "path", "schema": { "type": "string" } });
+    let of_query = |names: &[&str]| names.iter().map(|name| of(name, "query")).collect::<Value>();
+    let both = json!([of("tenant", "path"), of("tenant", "query"), of("X-Tenant", "header")]);
+    let description = json!({ "openapi": "3.1.0", "paths": {
+        "/a": { "get": { "operationId": "a", "parameters": of_query(&["page-size", "page_size"]) } },
+        "/b": { "get": { "operationId": "b", "parameters": of_query(&["page size", "page_size"]) } },
+        "/c": { "get": { "operationId": "c", "parameters": of_query(&["page_size", ".size", "size"]) } },
+        "/d/{tenant}": { "get": { "operationId": "d", "parameters": both } },
+    } })
+    .to_string();
+    let served = |as_resources: bool, change: fn(ItemChanges) -> ItemChanges| {
+        let api = OpenApi::parse(description.as_str()).expect("a description").server(&recorder.url);
+        let api = if as_resources { api.resource(Route::method("GET")) } else { api };
+        TestServer::new(mcp_runtime::server!().add(api).transform(change)).map_err(|error| error.to_string())
+    };
+    let fixed: fn(ItemChanges) -> ItemChanges = |item| {
+        item.fix("page-size", "1")
+            .fix("page size", "2")
+            .fix(".size", "3")
+            .fix("tenant", "own")
+            .fix("X-Tenant", "own")
+    };
+    let targets = ["/a?page-size=1", "/b?page%20size=2", "/c?.size=3", "/d/own?tenant=own"];
+    let tools = served(false, fixed).expect("a server");
+    let resources = served(true, fixed).expect("a server");
+    let mut templates: Vec<_> =
+        resources.list_templates().await.iter().map(|template| template["uriTemplate"].to_string()).collect();
+    templates.sort();
+    let of_b = templates[1].split_once('?').expect("a query").1;
+    assert!(of_b.starts_with("page_size_query"), "{of_b}");
+    assert_eq!(templates[0], "\"api:///a{?page_size}\"");
+    assert_eq!(templates[2], "\"api:///c{?page_size,size}\"");
+    for (name, target) in ["a", "b", "c", "d"].into_iter().zip(targets) {
+        tools.call(name, json!({})).await.expect_ok();
+        assert_eq!(recorder.last().target, target);
+        resources.read(&format!("api:///{}", if name == "d" { "d/own" } else { name })).await.expect_ok();
+        assert_eq!(recorder.last().target, target);
+    }
+    assert_eq!(recorder.last().header("x-tenant"), Some("own"));
+    assert!(resources.read("api:///d/other").await.error().is_some());
+    // the same names hide and have defaults
+    for as_resources in [false, true] {
+        let changed = served(as_resources, |item| item.default("page size", "4").hide("page-size"));
+        let server = changed.expect("a server");
+        let called = async |name: &str| match as_resources {
+            false => server.call(name, json!({})).await.expect_ok().clone(),
+            true => server.read(&format!("api:///{name}")).await.expect_ok().clone(),
+        };
+        drop(called("b").await);
+        assert_eq!(recorder.last().target, "/b?page%20size=4");
+        drop(called("a").await);
+        assert_eq!(recorder.last().target, "/a");
+        let error = served(as_resources, |item| item.hide("tenant")).map(drop).expect_err("it is required");
+        assert!(error.contains("cannot be hidden"), "{error}");
     }
 }
 

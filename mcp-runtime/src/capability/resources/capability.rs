@@ -107,7 +107,7 @@ impl Resources {
         let visible = |resource: &&Arc<ResourceEntry>| access.sees(resource.view());
         let exact = self.exact.get(uri).or_else(|| self.exact.get(&normalize_uri(uri)));
         let exact = exact.and_then(|n| self.entries.get(*n)).filter(visible);
-        let found = exact.map(|resource| (resource, UriVariables::new())).or_else(|| {
+        let found = exact.map(|resource| (resource, resource.given_variables())).or_else(|| {
             let templates = self.templates.iter().filter_map(|n| self.entries.get(*n)).filter(visible);
             templates.into_iter().find_map(|resource| Some((resource, resource.bind(uri)?)))
         });

@@ -242,6 +242,13 @@ impl ResourceEntry {
         Some(variables)
     }
 
+    /// The variables of its URI if it has none besides those that transforms have given.
+    pub(crate) fn given_variables(&self) -> UriVariables {
+        let mut variables = UriVariables::new();
+        self.given.apply_to_texts(&mut variables);
+        variables
+    }
+
     /// Appends `annotations`; those of an instance override the template's one by one.
     fn write_annotations(&self, entry: &mut Object<'_>, revision: Revision, instance: &Annotations) {
         let audience =

@@ -119,6 +119,8 @@ pub struct ItemChanges {
     prefix: String,
     /// The arguments that clients see.
     arguments: Vec<String>,
+    /// Other names, each with the argument that has it.
+    aliases: Vec<(String, String)>,
     title: Option<String>,
     description: Option<String>,
     hints: Hints,
@@ -154,6 +156,7 @@ impl ItemChanges {
             name: own.filter(|_| !prefix.is_empty()).unwrap_or(&spec.name).to_owned(),
             prefix,
             arguments,
+            aliases: spec.aliases.clone(),
             title: spec.title.clone(),
             description: spec.description.clone(),
             hints,
@@ -259,17 +262,19 @@ impl ItemChanges {
     }
 
     fn argument(mut self, name: &str, change: ArgumentChange) -> Self {
-        let is_resource = self.kind == ItemKind::Resource;
-        // no variable of a URI has a `-`, and none has a description
-        let of_resource = name.replace('-', "_");
-        let own = if is_resource { &of_resource } else { name };
-        let exists = self.arguments.iter().any(|known| known == own)
-            && !(is_resource && matches!(change, ArgumentChange::Describe(_)));
-        let known = self.arguments.clone();
-        self.named.push(NamedPart { what: "argument", name: name.to_owned(), exists, known });
-        if exists {
-            self.of_arguments.push((own.to_owned(), change));
+        let own = self.arguments.iter().filter(|known| *known == name);
+        let mut found: Vec<String> = own.cloned().collect();
+        if found.is_empty() {
+            let named = self.aliases.iter().filter(|(alias, _)| alias == name);
+            found.extend(named.map(|(_, argument)| argument.clone()));
         }
+        // variables of a URI have no description
+        if self.kind == ItemKind::Resource && matches!(change, ArgumentChange::Describe(_)) {
+            found.clear();
+        }
+        let (exists, known) = (!found.is_empty(), self.arguments.clone());
+        self.named.push(NamedPart { what: "argument", name: name.to_owned(), exists, known });
+        self.of_arguments.extend(found.into_iter().map(|argument| (argument, change.clone())));
         self
     }
 }

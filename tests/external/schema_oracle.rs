@@ -104,10 +104,15 @@ fn nested(
         1 => members.prop_map(|members| vec![("dependentSchemas".to_owned(), json!(members))]),
         1 => (prop::sample::select(vec!["^a", "b$", "\\d"]), inner.clone())
             .prop_map(|(pattern, schema)| vec![("patternProperties".to_owned(), json!({ pattern: schema }))]),
-        1 => (inner, 0u64..3, 0u64..3).prop_map(|(schema, least, most)| vec![
+        1 => (inner.clone(), 0u64..3, 0u64..3).prop_map(|(schema, least, most)| vec![
             ("contains".to_owned(), schema),
             ("minContains".to_owned(), json!(least)),
             ("maxContains".to_owned(), json!(most)),
+        ]),
+        1 => prop::collection::vec(inner.clone(), 1..3).prop_map(|parts| vec![
+            ("type".to_owned(), json!("array")),
+            ("maxItems".to_owned(), json!(parts.len())),
+            ("prefixItems".to_owned(), Value::from(parts)),
         ]),
         1 => Just(vec![("additionalProperties".to_owned(), json!(false))]),
         1 => Just(vec![("unevaluatedProperties".to_owned(), json!(false))]),

@@ -458,7 +458,7 @@ fn set_hints(method: &str, hints: &mut Hints) {
 
 fn tool(plan: Plan, has_output_schema: bool, api: Arc<Api>) -> ToolDef {
     let Plan { name, title, description, input, aliases, output, call } = plan;
-    let mut builder = ToolDef::builder(&name).description(description).trusted_input_schema(input);
+    let mut builder = ToolDef::builder(&name).description(description).suited_input_schema(input);
     builder = builder.null_is_absent_except(call.arguments_with_null()).argument_aliases(aliases);
     if let Some(title) = title {
         builder = builder.title(title);

@@ -71,21 +71,25 @@ fn add_items(map: &mut Map<String, Value>) {
     if !is_closed || map.contains_key("items") {
         return;
     }
-    let mut distinct: Vec<Value> = Vec::new();
-    for part in parts {
-        if !distinct.contains(part) {
-            distinct.push(part.clone());
-        }
-    }
+    let distinct = Choices::new(parts.clone(), false).distinct();
     let items = match distinct.as_slice() {
         [one] => {
             let one = one.clone();
             map.remove("prefixItems");
             one
         }
+        // tuples inside of each other would be repeated at each level
+        several if several.iter().any(has_tuple) => json!({}),
         _ => json!({ "anyOf": distinct }),
     };
     map.insert("items".to_owned(), items);
+}
+
+fn has_tuple(schema: &Value) -> bool {
+    let Value::Object(map) = schema else { return false };
+    let mut found = map.contains_key("prefixItems");
+    walk::subschemas(map, |_, child| found = found || has_tuple(child));
+    found
 }
 
 /// Replaces a list of types by alternatives, each with the keywords of its type.
@@ -259,6 +263,10 @@ mod tests {
             suit_clients(&mut schema);
             assert_eq!(schema, suited);
         }
+        let deep = (0..40).fold(json!({}), |inner, _| tuple(json!([inner, { "type": "string" }])));
+        let mut suited = deep.clone();
+        suit_clients(&mut suited);
+        assert!(suited.to_string().len() < 2 * deep.to_string().len());
         let kept = json!({ "type": "object", "additionalProperties": true, "properties": {} });
         let mut schema = kept.clone();
         suit_clients(&mut schema);

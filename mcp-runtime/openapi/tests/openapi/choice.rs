@@ -215,5 +215,5 @@ async fn a_description_of_version_3_2_is_read_as_one_of_3_1() {
     );
     let tools =
         serve(OpenApi::parse(yaml).expect("a description").server("https://x.example")).list_tools().await;
-    assert_eq!(tools[0]["inputSchema"]["properties"]["p"]["exclusiveMinimum"], 1);
+    assert_eq!(tools[0]["inputSchema"]["properties"]["p"]["anyOf"][0]["exclusiveMinimum"], 1);
 }

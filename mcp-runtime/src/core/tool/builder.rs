@@ -138,6 +138,13 @@ impl ToolBuilder {
         self
     }
 
+    /// As [`trusted_input_schema`](Self::trusted_input_schema), but clients see the schema as they see one of
+    /// [`input_schema`](Self::input_schema): without forms that some of them refuse, in others that accept the same values.
+    pub fn suited_input_schema(mut self, schema: Value) -> Self {
+        self.0.input_schema = Some(HandWrittenSchema::new(schema, Enforcement::Suited));
+        self
+    }
+
     /// Sets `inputSchema` on the wire to one that another program enforces, such as the server that the handler calls: it
     /// is published as it is. Arguments are neither checked, nor repaired, nor completed with defaults;
     /// [`ToolCall::raw_arguments`] has them as the client wrote them.

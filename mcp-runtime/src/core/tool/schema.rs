@@ -36,6 +36,8 @@ pub(super) enum Enforcement {
     Whole,
     /// What can be, of one that was written for another program.
     Trusted,
+    /// The same, and it is published as clients take it.
+    Suited,
     /// Nothing: another program does.
     Nothing,
 }
@@ -130,7 +132,7 @@ impl HandWrittenSchema {
             close_objects(&mut schema);
         }
         let (mut published, enforced, validator) = Self::check(schema, is_trusted, name, is_new)?;
-        if !is_trusted {
+        if self.enforcement != Enforcement::Trusted {
             suit_clients(&mut published);
         }
         let input = ToolInput::from_schema(name.to_owned(), enforced, validator);
@@ -151,7 +153,7 @@ impl HandWrittenSchema {
     }
 
     pub(super) fn is_trusted(&self) -> bool {
-        self.enforcement == Enforcement::Trusted
+        matches!(self.enforcement, Enforcement::Trusted | Enforcement::Suited)
     }
 }
 

@@ -469,19 +469,24 @@ fn request_body(
             name: name.clone(),
             serialization,
             is_file: file.is_some(),
-            filename: file.as_ref().filter(|file| file["type"] == "string").map(|_| String::new()),
+            filename: file.as_ref().map(|_| String::new()),
             // the first of several
             content_type: content_type
                 .and_then(|types| types.split(',').next())
                 .map(|media| media.trim().to_owned()),
         });
-        let is_one_file = file.as_ref().is_some_and(|file| file["type"] == "string");
+        let (is_list, is_file) = (file.as_ref().is_some_and(|file| file["type"] == "array"), file.is_some());
         let filename = format!("{name}_filename");
         let is_required = required && object.required.contains(&name);
         let schema = file.unwrap_or(schema);
         arguments.push(Argument { wanted: name, place: "body", schema, is_required });
-        if is_one_file {
-            let schema = json!({ "type": "string", "description": "The name of the file." });
+        if is_file {
+            let schema = match is_list {
+                true => {
+                    json!({ "type": "array", "items": { "type": "string" }, "description": "The names of the files, in their order." })
+                }
+                false => json!({ "type": "string", "description": "The name of the file." }),
+            };
             arguments.push(Argument { wanted: filename, place: "body", schema, is_required: false });
         }
     }

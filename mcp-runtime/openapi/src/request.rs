@@ -158,7 +158,7 @@ pub(crate) struct Field {
     pub(crate) serialization: Serialization,
     /// Whether it is the bytes of a file, or of several.
     pub(crate) is_file: bool,
-    /// The argument that names the file, if it is one.
+    /// The argument that names the file, or the files, if it is one.
     pub(crate) filename: Option<String>,
     /// Of its part, in a body of several parts.
     pub(crate) content_type: Option<String>,
@@ -740,8 +740,16 @@ impl Body {
                 let mut parts = Parts::new(out);
                 sent.try_for_each(|(name, value, field)| match field {
                     Some(field) => {
-                        let filename = field.filename.as_ref().and_then(|name| arguments.get(name)?.as_str());
-                        parts.write_field(field, filename, value)
+                        let names = field.filename.as_ref().and_then(|name| arguments.get(name));
+                        let mut names = match names {
+                            Some(Value::Array(names)) => names.iter(),
+                            name => name.map_or([].as_slice(), std::slice::from_ref).iter(),
+                        };
+                        parts.write_field(field, &mut names, value)?;
+                        let left = field.filename.as_ref().filter(|_| names.next().is_some());
+                        left.map_or(Ok(()), |name| {
+                            Err(ToolError::new(format!("`{name}` has more names than there are files")))
+                        })
                     }
                     None => parts.write_value(name, value, None),
                 })?;
@@ -842,14 +850,20 @@ impl<'a> Parts<'a> {
     }
 
     /// Writes a part, or one for each item of a list.
-    fn write_field(&mut self, field: &Field, filename: Option<&str>, value: &Value) -> Result<(), ToolError> {
+    fn write_field(
+        &mut self,
+        field: &Field,
+        names: &mut std::slice::Iter<'_, Value>,
+        value: &Value,
+    ) -> Result<(), ToolError> {
         // a wildcard is not the type of anything
         let content_type = field.content_type.as_deref().filter(|media| !media.contains('*'));
         match value {
-            Value::Array(items) => items.iter().try_for_each(|item| self.write_field(field, filename, item)),
+            Value::Array(items) => items.iter().try_for_each(|item| self.write_field(field, names, item)),
             value if field.is_file => {
                 let content_type = content_type.or(Some("application/octet-stream"));
-                self.begin(&field.name, Some(filename.unwrap_or(&field.name)), content_type)?;
+                let filename = names.next().and_then(Value::as_str).unwrap_or(&field.name);
+                self.begin(&field.name, Some(filename), content_type)?;
                 write_bytes(&field.argument, value, self.out)?;
                 self.out.push(b"\r\n")
             }

@@ -502,6 +502,20 @@ async fn files_are_read_as_models_write_them_and_may_have_a_name() {
         assert!(recorder.last().body.contains(&format!("\r\n\r\n{content}\r\n--")), "{text}");
     }
     let before = recorder.count();
+    let schema = json!({ "type": "object", "properties": { "files": { "type": "array", "items": file } } });
+    let several = recorder.serve(&one("POST /", &body("multipart/form-data", &schema, &json!(null))));
+    let more = json!({ "files": ["aGk="], "files_filename": ["a.txt", "b.txt"] });
+    several.call("call", more).await.expect_failure("`files_filename` has more names than there are files");
+    assert_eq!(recorder.count(), before);
+    several
+        .call("call", json!({ "files": ["aGk=", "aA==", "aGk="], "files_filename": ["a\"b", "c"] }))
+        .await
+        .expect_ok();
+    let arrived = recorder.last();
+    let names: Vec<_> =
+        arrived.body.split("; filename=").skip(1).filter_map(|rest| rest.lines().next()).collect();
+    assert_eq!(names, ["\"a%22b\"", "\"c\"", "\"files\""]);
+    let before = recorder.count();
     server.call("call", json!({ "file": "aG=k" })).await.expect_failure("`file` is not base64");
     server.call("call", json!({ "file_filename": "x" })).await.expect_failure("`file` is missing");
     assert_eq!(recorder.count(), before);

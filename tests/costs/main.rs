@@ -12,6 +12,7 @@
 #![cfg(unix)]
 
 mod answers;
+mod api;
 mod descriptions;
 mod keys;
 mod nested;

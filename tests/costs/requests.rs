@@ -29,7 +29,7 @@ impl Outcome {
     }
 }
 
-use super::{keys, nested, texts};
+use super::{api, keys, nested, texts};
 use Outcome::{Bounded, Error, Result, ToolError};
 
 const META: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}"#;
@@ -120,6 +120,7 @@ pub(crate) fn requests(bytes: usize) -> Vec<Request> {
     requests.extend(keys::requests(bytes));
     requests.extend(nested::requests(bytes));
     requests.extend(texts::requests(bytes));
+    requests.extend(api::requests(bytes));
     requests.extend(other_methods(bytes));
     requests.extend(envelopes(bytes));
     requests

@@ -9,7 +9,7 @@ use mcp_runtime::{
 };
 use serde_json::{Value, json};
 
-use super::{answers, keys, nested, texts};
+use super::{answers, api, keys, nested, texts};
 
 #[mcp_tool]
 pub(super) fn echo(text: String) -> String {
@@ -210,6 +210,7 @@ pub(crate) fn builder() -> ServerBuilder {
         .add(dynamic())
         .add(keys::named())
         .add(nested::branching())
+        .add(api::api())
         .tool::<answers::ask>()
         .tool::<answers::think>()
         .tool::<answers::look>()

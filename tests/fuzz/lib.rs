@@ -1,6 +1,7 @@
 //! The programs of `cargo fuzz`, one for each target: see docs/security.md. Without a fuzzer they are programs that take files,
 //! so that every compiler checks them, and runs again what a fuzzer found: `cargo run -p mcp-fuzz --bin sessions -- FILE`.
 
+mod openapi;
 mod session;
 
 use std::sync::Once;
@@ -49,4 +50,20 @@ pub fn sessions(data: &[u8]) {
         }));
     });
     session::play(data);
+}
+
+/// Builds a server of the description that bytes are.
+///
+/// # Panics
+/// A promise is broken.
+pub fn descriptions(data: &[u8]) {
+    openapi::descriptions(data);
+}
+
+/// Calls an operation with the arguments that bytes are.
+///
+/// # Panics
+/// An argument has changed another part of the request.
+pub fn api_requests(data: &[u8]) {
+    openapi::api_requests(data);
 }

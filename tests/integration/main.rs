@@ -11,6 +11,7 @@ mod client;
 mod client_requests;
 mod command_line;
 mod common;
+mod descriptions;
 mod error_types;
 mod events;
 mod examples;

@@ -3,7 +3,7 @@
 use std::{fs, panic::catch_unwind, path::Path};
 
 #[path = "../../mcp-runtime/src/tests/fuzzing/changes.rs"]
-mod changes;
+pub(crate) mod changes;
 #[path = "../fuzz/session/mod.rs"]
 mod session;
 

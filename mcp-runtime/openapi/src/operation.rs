@@ -364,7 +364,8 @@ fn sent_parameter(
     let serialization = Serialization {
         style,
         explode: explode.unwrap_or(style == Style::Form),
-        keeps_reserved: described.allow_reserved,
+        // elsewhere they would begin another part
+        keeps_reserved: described.allow_reserved && place == Place::Query,
         is_json: described.schema.is_none() && described.content.keys().any(|media| is_json(media)),
     };
     Ok(Some(Parameter { argument: String::new(), name: name.clone(), place, serialization }))

@@ -369,8 +369,7 @@ impl Call {
                 Place::Path => {}
                 Place::Query => of_query.write(*serialization, argument, name, value)?,
                 Place::Cookie => {
-                    let as_cookie = Serialization { keeps_reserved: false, ..*serialization };
-                    of_cookies.write(as_cookie, argument, name, value)?;
+                    of_cookies.write(*serialization, argument, name, value)?;
                     of_headers.push((argument.clone(), header::COOKIE));
                 }
                 Place::Header => {

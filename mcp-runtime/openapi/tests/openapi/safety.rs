@@ -85,6 +85,12 @@ async fn parts_of_a_segment_do_not_become_one_that_leads_out() {
     let server = recorder.serve(&one("GET /x/.{a}{b}", &two));
     server.call("call", json!({ "a": "%2e", "b": "?y" })).await.expect_failure("to another path");
     assert_eq!(recorder.count(), 0);
+    // what a query may keep begins another part of a path
+    let reserved = json!({ "name": "a", "in": "path", "required": true, "style": "matrix", "allowReserved": true, "schema": {} });
+    let server = recorder.serve(&one("GET /x/{a}", &json!({ "parameters": [reserved] })));
+    server.call("call", json!({ "a": ["y/../../admin?z"] })).await.expect_failure("leads to another path");
+    server.call("call", json!({ "a": "y/z?a;b" })).await.expect_ok();
+    assert_eq!(recorder.last().target, "/x/;a=y%2Fz%3Fa%3Bb");
 }
 
 #[tokio::test]

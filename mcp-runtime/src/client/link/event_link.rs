@@ -3,7 +3,7 @@
 //!
 //! See [HTTP with SSE](https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse).
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -11,7 +11,7 @@ use url::Url;
 
 use super::{
     LinkError,
-    event_stream::{EventStreamParser, StreamEvent},
+    event_stream::EventStreamParser,
     http_link::{HttpLink, Login},
     stream_link::{Received, StreamLink},
 };
@@ -24,7 +24,6 @@ use crate::{
         receive::inbox::Inbox,
     },
     core::jsonrpc::parse,
-    fetch::HttpResponse,
 };
 
 /// How long a server may take to name the address for messages.
@@ -45,18 +44,15 @@ pub(in crate::client) async fn open(
 ) -> Result<StreamLink, Error> {
     let (max_message, options) = (options.max_message, options.clone());
     let opened = async {
-        let mut events = Events {
-            response: http.open_events(Some(operation)).await?,
-            parser: EventStreamParser::new(max_message),
-            waiting: VecDeque::new(),
-        };
-        let first = events.next(max_message).await?.filter(|event| event.kind == "endpoint");
+        let mut response = http.open_events(Some(operation)).await?;
+        let mut events = EventStreamParser::new(max_message);
+        let first = events.next(&mut response, None).await?.filter(|event| event.kind == "endpoint");
         let first = first.ok_or_else(|| Error::invalid("the event stream names no address for messages"))?;
-        Ok::<_, Error>((events, String::from_utf8_lossy(&first.data).into_owned()))
+        Ok::<_, Error>((response, events, String::from_utf8_lossy(&first.data).into_owned()))
     };
     // the time of a login does not count
     let limit = TimeLimit::new(ENDPOINT_TIMEOUT, None);
-    let (mut events, address) = operation.watch(limit, opened).await??;
+    let (mut response, mut events, address) = operation.watch(limit, opened).await??;
     // credentials go where the program said, and nowhere else
     let address = http.url.join(&address).ok().filter(|address| address.origin() == http.url.origin());
     let address = address
@@ -75,7 +71,7 @@ pub(in crate::client) async fn open(
         },
         move |received| async move {
             loop {
-                match events.next(max_message).await {
+                match events.next(&mut response, None).await {
                     Ok(Some(event)) if matches!(&*event.kind, "" | "message") => {
                         let taker = received.clone();
                         let bytes = event.data.len();
@@ -112,30 +108,6 @@ async fn write(
         match id {
             Some(id) => received.fail(id, error),
             None => tracing::debug!(error = error.in_one_line(), "a message was not accepted by the server"),
-        }
-    }
-}
-
-/// The events of an open stream.
-struct Events {
-    response: HttpResponse,
-    parser: EventStreamParser,
-    waiting: VecDeque<StreamEvent>,
-}
-
-impl Events {
-    /// The next event; `None` at the end of the stream.
-    async fn next(&mut self, max_message: usize) -> Result<Option<StreamEvent>, Error> {
-        loop {
-            if let Some(event) = self.waiting.pop_front() {
-                return Ok(Some(event));
-            }
-            let Ok(Some(chunk)) = self.response.chunk().await else { return Ok(None) };
-            let mut events = Vec::new();
-            self.parser
-                .feed(&chunk, &mut events)
-                .map_err(|_| Error::too_large(max_message, Some("max_message")))?;
-            self.waiting.extend(events);
         }
     }
 }

@@ -2,9 +2,14 @@
 //!
 //! See the [HTML standard](https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation).
 
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
 use http::HeaderValue;
+
+use crate::{
+    client::{Error, operation::Operation},
+    fetch::HttpResponse,
+};
 
 /// The longest id that is repeated in `Last-Event-ID`.
 const MAX_ID: usize = 4096;
@@ -33,11 +38,13 @@ pub(in crate::client) struct EventStreamParser {
     is_first: bool,
     after_carriage_return: bool,
     limit: usize,
+    /// Events of the last chunk that were not taken yet.
+    waiting: VecDeque<StreamEvent>,
 }
 
 /// An event exceeds the limit.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::client) struct EventTooLarge;
+struct EventTooLarge;
 
 impl EventStreamParser {
     pub(in crate::client) fn new(limit: usize) -> Self {
@@ -51,6 +58,7 @@ impl EventStreamParser {
             is_first: true,
             after_carriage_return: false,
             limit,
+            waiting: VecDeque::new(),
         }
     }
 
@@ -61,15 +69,34 @@ impl EventStreamParser {
         *self = resumed;
     }
 
+    /// The next event of a response, whose bytes count for the operation; `None` at its end. A connection that breaks is
+    /// like one that ends.
+    ///
+    /// # Errors
+    /// An event or the operation exceeds its limit.
+    pub(super) async fn next(
+        &mut self,
+        response: &mut HttpResponse,
+        operation: Option<&Operation>,
+    ) -> Result<Option<StreamEvent>, Error> {
+        loop {
+            if let Some(event) = self.waiting.pop_front() {
+                return Ok(Some(event));
+            }
+            let Ok(Some(chunk)) = response.chunk().await else { return Ok(None) };
+            operation.map_or(Ok(()), |operation| operation.charge(chunk.len()))?;
+            let mut events = Vec::new();
+            let fed = self.feed(&chunk, &mut events);
+            fed.map_err(|EventTooLarge| Error::too_large(self.limit, Some("max_message")))?;
+            self.waiting.extend(events);
+        }
+    }
+
     /// Takes the next bytes; the events that they complete are appended.
     ///
     /// # Errors
     /// An event exceeds the limit.
-    pub(in crate::client) fn feed(
-        &mut self,
-        mut chunk: &[u8],
-        events: &mut Vec<StreamEvent>,
-    ) -> Result<(), EventTooLarge> {
+    fn feed(&mut self, mut chunk: &[u8], events: &mut Vec<StreamEvent>) -> Result<(), EventTooLarge> {
         while !chunk.is_empty() {
             if std::mem::take(&mut self.after_carriage_return)
                 && let Some(after) = chunk.strip_prefix(b"\n")

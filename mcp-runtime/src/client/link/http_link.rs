@@ -23,7 +23,7 @@ use super::{
     LinkError,
     bearer_challenge::Challenge,
     broken_response::BrokenResponse,
-    event_stream::EventStreamParser,
+    http_stream::HttpStream,
     outgoing::{OutgoingRequest, cancelled_text},
     parse_error,
 };
@@ -36,10 +36,7 @@ use crate::{
         connect::client_builder::ClientOptions,
         large_text::run_by_size,
         operation::Operation,
-        receive::{
-            inbox::{ENDED, Inbox, Responder},
-            reopening::is_final_status,
-        },
+        receive::inbox::{ENDED, Inbox, Responder},
     },
     core::{
         jsonrpc::{parse, parse_batch},
@@ -62,10 +59,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_ATTEMPTS: u32 = 3;
 /// The longest `Retry-After` that is waited for.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(30);
-/// How long to wait before a broken stream is resumed, unless the server says otherwise.
-const RECONNECT_DELAY: Duration = Duration::from_secs(1);
-/// Attempts to resume a stream without any new event.
-const MAX_RESUMPTIONS: u32 = 5;
 /// How long to wait before a response is posted again that may not have reached the server.
 const POST_PAUSES: [Duration; 4] =
     [Duration::from_millis(100), Duration::from_millis(300), Duration::from_secs(1), Duration::from_secs(3)];
@@ -76,12 +69,6 @@ const ERROR_BODY: usize = 2000;
 const REPLY_BEGINNING: usize = 200;
 const MAX_CONTENT_TYPE: usize = 200;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// The longest pause between attempts to open the standalone stream.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// The longest one that a server may ask for: one that asks for more is asked again after an hour.
-const LONGEST_RETRY: Duration = Duration::from_secs(60 * 60);
-/// The shortest pause between streams, whatever the server asks for.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 /// How much of the body of an error is read.
 const MAX_ERROR: usize = 1 << 20;
 
@@ -115,9 +102,9 @@ pub(in crate::client) struct HttpLink {
     hook: Option<HeaderHook>,
     #[cfg(feature = "client-oauth")]
     authorizer: Option<Arc<Authorizer>>,
-    inbox: Arc<Inbox>,
+    pub(super) inbox: Arc<Inbox>,
     token: CancellationToken,
-    max_message: usize,
+    pub(super) max_message: usize,
     /// How long the server may take to accept a message that has no response.
     request_timeout: Duration,
     /// Cancellations of legacy requests.
@@ -215,12 +202,17 @@ impl HttpLink {
     pub(super) async fn open_events(&self, operation: Option<&Operation>) -> Result<HttpResponse, Error> {
         let response = self.get(None, Login::Allowed(operation)).await?;
         if !response.status().is_success() {
-            return Err(self.failure(response).await.0);
+            return Err(self.failure(response).await.error);
         }
         if !is_type(&response, "text/event-stream") {
             return Err(Error::invalid("the response at the URL is not an event stream"));
         }
         Ok(response)
+    }
+
+    /// The id of the session, if there is one.
+    pub(super) fn session(&self) -> Option<HeaderValue> {
+        self.session.read().clone()
     }
 
     /// Uses a legacy revision from now on.
@@ -241,7 +233,7 @@ impl HttpLink {
         let (answered, first_answer) = oneshot::channel();
         tokio::spawn(async move {
             tokio::select! {
-                () = link.standalone(answered) => {}
+                () = HttpStream::new(&link, link.session()).listen(answered) => {}
                 () = link.token.cancelled() => {}
             }
         });
@@ -418,17 +410,16 @@ impl HttpLink {
         match response.status() {
             status if status.is_success() => Ok(()),
             StatusCode::NOT_FOUND if sent_session => Err(LinkError::SessionLost),
-            _ => Err(self.failure(response).await.0.into()),
+            _ => Err(self.failure(response).await.error.into()),
         }
     }
 
     async fn exchange(
         self: &Arc<Self>,
         request: &OutgoingRequest<'_>,
-        headers: HeaderMap,
+        mut headers: HeaderMap,
     ) -> Result<String, LinkError> {
-        let mut session = headers.get(SESSION_ID).cloned();
-        let sent_session = session.is_some();
+        let sent_session = headers.contains_key(SESSION_ID);
         let login = if request.in_background { Login::Background } else { Login::Allowed(request.operation) };
         let mut attempt = 1;
         let response = loop {
@@ -444,28 +435,22 @@ impl HttpLink {
             return Err(LinkError::SessionLost);
         }
         if !status.is_success() {
-            let (error, reply) = self.failure(response).await;
-            // many servers respond with this instead of 404
-            let text = match reply.as_ref().unwrap_or(&error) {
-                Error::Protocol { message: text, .. } | Error::Http { body: text, .. } => {
-                    text.to_ascii_lowercase()
-                }
-                _ => String::new(),
-            };
-            if status == StatusCode::BAD_REQUEST && sent_session && text.contains("session") {
+            let failed = self.failure(response).await;
+            if sent_session && failed.is_session_lost() {
                 return Err(LinkError::SessionLost);
             }
             // a JSON-RPC error with any status is a reply
-            return Err(reply.unwrap_or(error).into());
+            return Err(failed.reply.unwrap_or(failed.error).into());
         }
         if request.method == "initialize"
             && let Some(begun) = response.headers().get(SESSION_ID)
         {
-            session = Some(begun.clone());
-            self.session.write().clone_from(&session);
+            headers.insert(SESSION_ID, begun.clone());
+            *self.session.write() = Some(begun.clone());
         }
         if is_type(&response, "text/event-stream") {
-            return Ok(self.read_stream(request, response, session).await?);
+            let stream = HttpStream::new(self, headers.remove(SESSION_ID));
+            return Ok(stream.read_reply(request, response).await?);
         }
         let content_type = content_type(&response);
         let body = self.read_body(response, self.max_message, request.operation).await?;
@@ -474,84 +459,8 @@ impl HttpLink {
         reply.ok_or_else(|| no_response(request.method, status, content_type.as_deref(), &beginning).into())
     }
 
-    /// Reads an event stream up to the response; the stream of a legacy server is resumed where it breaks.
-    async fn read_stream(
-        self: &Arc<Self>,
-        request: &OutgoingRequest<'_>,
-        mut response: HttpResponse,
-        session: Option<HeaderValue>,
-    ) -> Result<String, Error> {
-        // the server may have done what was asked for: the request is not repeated
-        let lost = || Error::not_connected("the session was lost before the response");
-        let mut parser = EventStreamParser::new(self.max_message);
-        let mut fruitless = 0;
-        loop {
-            let before = parser.last_id.clone();
-            if let Some(reply) = self.read_events(&mut parser, &mut response, Some(request)).await? {
-                return Ok(reply);
-            }
-            if request.revision.is_modern() {
-                return Err(Error::not_connected("the event stream ended before the response"));
-            }
-            let Some(last_id) = parser.last_id.clone() else {
-                return Err(Error::not_connected(
-                    "the event stream ended before the response, and cannot be resumed",
-                ));
-            };
-            fruitless = if before == parser.last_id { fruitless + 1 } else { 0 };
-            response = loop {
-                if fruitless > MAX_RESUMPTIONS {
-                    return Err(Error::not_connected("the event stream broke, and could not be resumed"));
-                }
-                sleep(parser.retry.unwrap_or(RECONNECT_DELAY).max(SHORTEST_PAUSE)).await;
-                if *self.session.read() != session {
-                    return Err(lost());
-                }
-                match self.get(Some(&last_id), Login::Allowed(request.operation)).await {
-                    Ok(response) if response.status().is_success() => break response,
-                    Ok(response) if response.status() == StatusCode::NOT_FOUND && session.is_some() => {
-                        self.inbox.session_lost();
-                        return Err(lost());
-                    }
-                    Ok(response) if response.status().is_client_error() => {
-                        return Err(self.failure(response).await.0);
-                    }
-                    _ => fruitless += 1,
-                }
-            };
-            parser.resume();
-        }
-    }
-
-    /// Reads events until the response to `request`, or the end of the stream.
-    async fn read_events(
-        self: &Arc<Self>,
-        parser: &mut EventStreamParser,
-        response: &mut HttpResponse,
-        request: Option<&OutgoingRequest<'_>>,
-    ) -> Result<Option<String>, Error> {
-        let id = request.map(|request| request.id);
-        let operation = request.and_then(|request| request.operation);
-        let mut events = Vec::new();
-        // a connection that breaks is like one that ends: it may be resumed
-        while let Ok(Some(chunk)) = response.chunk().await {
-            operation.map_or(Ok(()), |operation| operation.charge(chunk.len()))?;
-            let fed = parser.feed(&chunk, &mut events);
-            fed.map_err(|_| Error::too_large(self.max_message, Some("max_message")))?;
-            for event in events.drain(..) {
-                let is_message = matches!(&*event.kind, "" | "message") && !event.data.is_empty();
-                if !is_message {
-                    continue;
-                }
-                if let Some(reply) = self.take_body(event.data, id).await? {
-                    return Ok(Some(reply));
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    async fn get(
+    /// Opens an event stream, or resumes one after its last event.
+    pub(super) async fn get(
         &self,
         last_event_id: Option<&HeaderValue>,
         login: Login<'_>,
@@ -565,53 +474,12 @@ impl HttpLink {
         self.send(HttpRequest::new(Method::GET, self.url.clone(), headers, ""), login).await
     }
 
-    /// The stream on which a legacy server sends what belongs to no request.
-    async fn standalone(self: &Arc<Self>, answered: oneshot::Sender<()>) {
-        let mut answered = Some(answered);
-        let mut parser = EventStreamParser::new(self.max_message);
-        let mut pause = RECONNECT_DELAY;
-        // grows while streams end without an event
-        let mut shortest = SHORTEST_PAUSE;
-        let session = self.session.read().clone();
-        // a new session has its own stream
-        while *self.session.read() == session {
-            let response = self.get(parser.last_id.as_ref(), Login::Background).await;
-            // those who wait are notified by its end
-            drop(answered.take());
-            match response {
-                Ok(mut response)
-                    if response.status().is_success() && is_type(&response, "text/event-stream") =>
-                {
-                    pause = RECONNECT_DELAY;
-                    let before = parser.last_id.clone();
-                    let read = self.read_events(&mut parser, &mut response, None).await;
-                    let is_fruitless = parser.last_id.is_none() || parser.last_id == before;
-                    if read.is_err() {
-                        // what cannot be read would come again
-                        parser = EventStreamParser::new(self.max_message);
-                    }
-                    shortest = if is_fruitless { (shortest * 2).min(LONGEST_PAUSE) } else { SHORTEST_PAUSE };
-                    parser.resume();
-                }
-                Ok(response) if response.status() == StatusCode::NOT_FOUND && session.is_some() => {
-                    // a server may have no stream there, and keep the session
-                    return self.inbox.session_lost();
-                }
-                // most servers have none
-                Ok(response)
-                    if response.status() == StatusCode::NOT_FOUND
-                        || is_final_status(response.status().as_u16()) =>
-                {
-                    return;
-                }
-                _ => pause = (pause * 2).min(LONGEST_PAUSE),
-            }
-            sleep(pause_before_stream(parser.retry, pause, shortest)).await;
-        }
-    }
-
     /// As [`take_messages`](Self::take_messages), of a body that may be large.
-    async fn take_body(self: &Arc<Self>, body: Vec<u8>, id: Option<u64>) -> Result<Option<String>, Error> {
+    pub(super) async fn take_body(
+        self: &Arc<Self>,
+        body: Vec<u8>,
+        id: Option<u64>,
+    ) -> Result<Option<String>, Error> {
         let link = self.clone();
         run_by_size(body.len(), move || link.take_messages(&body, id)).await?
     }
@@ -693,8 +561,8 @@ impl HttpLink {
         ))
     }
 
-    /// The error of a response without success, and the JSON-RPC error in its body.
-    async fn failure(&self, response: HttpResponse) -> (Error, Option<Error>) {
+    /// Reads a response without success.
+    pub(super) async fn failure(&self, response: HttpResponse) -> FailedResponse {
         let status = response.status();
         let challenge = response.headers().get(header::WWW_AUTHENTICATE);
         let challenge = challenge.and_then(|value| value.to_str().ok()).map(str::to_owned);
@@ -708,15 +576,38 @@ impl HttpLink {
                 Ok(Ok(body)) => body,
                 _ => Vec::new(),
             };
-        if status == StatusCode::UNAUTHORIZED {
-            return (Error::Unauthorized { challenge }, None);
-        }
         let reply = json_rpc_error(&body);
         let body = redirect.unwrap_or_else(|| beginning_of(&body, ERROR_BODY));
-        if status == StatusCode::FORBIDDEN && (challenge.is_some() || reply.is_none()) {
-            return (Error::Forbidden { scopes, content_type, body }, None);
-        }
-        (Error::Http { status: status.as_u16(), content_type, body }, reply)
+        let error = match status {
+            StatusCode::UNAUTHORIZED => Error::Unauthorized { challenge },
+            StatusCode::FORBIDDEN if challenge.is_some() || reply.is_none() => {
+                Error::Forbidden { scopes, content_type, body }
+            }
+            _ => {
+                let error = Error::Http { status: status.as_u16(), content_type, body };
+                return FailedResponse { error, reply };
+            }
+        };
+        FailedResponse { error, reply: None }
+    }
+}
+
+/// A response without success.
+pub(super) struct FailedResponse {
+    pub(super) error: Error,
+    /// The JSON-RPC error in its body.
+    reply: Option<Error>,
+}
+
+impl FailedResponse {
+    /// Whether the server says that it does not know the session: many do so with this status, and not with 404.
+    fn is_session_lost(&self) -> bool {
+        let text = match (&self.error, &self.reply) {
+            (Error::Http { status: 400, .. }, Some(Error::Protocol { message, .. })) => message,
+            (Error::Http { status: 400, body, .. }, None) => body,
+            _ => return false,
+        };
+        text.to_ascii_lowercase().contains("session")
     }
 }
 
@@ -733,14 +624,6 @@ fn no_response(method: &str, status: StatusCode, content_type: Option<&str>, beg
 /// Whether a redirect repeats the request as it is.
 fn keeps_method(status: StatusCode) -> bool {
     matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT)
-}
-
-/// The pause before the standalone stream is opened again: what the server asks for, within bounds, else `pause`.
-fn pause_before_stream(retry: Option<Duration>, pause: Duration, shortest: Duration) -> Duration {
-    match retry {
-        Some(retry) => retry.clamp(shortest, LONGEST_RETRY),
-        None => pause.clamp(shortest, LONGEST_PAUSE),
-    }
 }
 
 /// These addresses, as clients connect to them: through the proxies of the environment.
@@ -789,7 +672,7 @@ fn pause_of(retry_after: &str, now: SystemTime) -> Option<Duration> {
     Some(date.duration_since(now).unwrap_or_default())
 }
 
-fn is_type(response: &HttpResponse, media_type: &str) -> bool {
+pub(super) fn is_type(response: &HttpResponse, media_type: &str) -> bool {
     let value = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     value.is_some_and(|value| {
         value.split(';').next().is_some_and(|essence| essence.trim().eq_ignore_ascii_case(media_type))
@@ -835,16 +718,6 @@ inventory::submit!(crate::fuzzing::Target { name: "header_values", run: fuzz });
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_server_may_ask_for_a_pause_of_up_to_an_hour_before_the_standalone_stream() {
-        let seconds = Duration::from_secs;
-        let pause = |retry: Option<u64>| pause_before_stream(retry.map(seconds), seconds(2), SHORTEST_PAUSE);
-        assert_eq!(pause(None), seconds(2));
-        assert_eq!(pause(Some(300)), seconds(300));
-        assert_eq!((pause(Some(0)), pause(Some(100_000))), (SHORTEST_PAUSE, seconds(3600)));
-        assert_eq!(pause_before_stream(None, seconds(100), SHORTEST_PAUSE), LONGEST_PAUSE);
-    }
 
     #[test]
     fn retry_after_is_a_number_of_seconds_or_a_date() {

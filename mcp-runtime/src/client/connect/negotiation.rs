@@ -109,110 +109,180 @@ struct InitializeResult {
     instructions: Option<String>,
 }
 
-/// Agrees on a revision; `remembered` is the one of an earlier connection to the same server.
-pub(in crate::client) async fn negotiate(
-    shared: &SharedClient,
-    link: &ServerLink,
-    remembered: Option<Revision>,
-    options: &CallOptions,
-) -> Result<Agreement, Error> {
-    let agreed = negotiate_revision(shared, link, remembered, options).await?;
-    if agreed.revision.is_modern() {
-        // `initialize` may have begun a session while the answer to the probe was on its way
-        link.forget_session();
-    }
-    shared.inbox.set_revision(agreed.revision);
-    Ok(agreed)
+/// The requests over a link that agree on a revision.
+#[derive(Clone, Copy)]
+pub(super) struct Handshake<'a> {
+    client: &'a SharedClient,
+    link: &'a ServerLink,
+    options: &'a CallOptions,
 }
 
-async fn negotiate_revision(
-    shared: &SharedClient,
-    link: &ServerLink,
-    remembered: Option<Revision>,
-    options: &CallOptions,
-) -> Result<Agreement, Error> {
-    match shared.options.revision {
-        Some(Revision::V2026_07_28) => match probe(shared, link, options).await {
-            Ok(Discovery::Modern(agreement)) => Ok(agreement),
-            Ok(Discovery::Legacy(_)) => {
-                Err(Error::unsupported(format!("the revision `{}`", Revision::LATEST)))
+impl<'a> Handshake<'a> {
+    pub(super) fn new(client: &'a SharedClient, link: &'a ServerLink, options: &'a CallOptions) -> Self {
+        Self { client, link, options }
+    }
+
+    /// Agrees on a revision; `remembered` is the one of an earlier connection to the same server.
+    pub(super) async fn negotiate(&self, remembered: Option<Revision>) -> Result<Agreement, Error> {
+        let agreed = self.negotiate_revision(remembered).await?;
+        if agreed.revision.is_modern() {
+            // `initialize` may have begun a session while the answer to the probe was on its way
+            self.link.forget_session();
+        }
+        self.client.inbox.set_revision(agreed.revision);
+        Ok(agreed)
+    }
+
+    async fn negotiate_revision(&self, remembered: Option<Revision>) -> Result<Agreement, Error> {
+        let options = &self.client.options;
+        match options.revision {
+            // the transport of a revision that has no other way
+            None if options.http_sse => self.initialize(Revision::LATEST_LEGACY).await,
+            Some(revision) if options.http_sse && revision.is_modern() => {
+                Err(Error::unsupported(format!("the revision `{revision}` over HTTP+SSE")))
             }
-            Err(error) if is_of_legacy_server(&error) && !matches!(error, Error::NotConnected { .. }) => {
-                Err(Error::unsupported(format!("the revision `{}`: {error}", Revision::LATEST)))
+            Some(Revision::V2026_07_28) => match self.probe().await {
+                Ok(Discovery::Modern(agreement)) => Ok(agreement),
+                Ok(Discovery::Legacy(_)) => {
+                    Err(Error::unsupported(format!("the revision `{}`", Revision::LATEST)))
+                }
+                Err(error) if is_of_legacy_server(&error) && !matches!(error, Error::NotConnected { .. }) => {
+                    Err(Error::unsupported(format!("the revision `{}`: {error}", Revision::LATEST)))
+                }
+                Err(error) => Err(error),
+            },
+            Some(revision) => self.initialize(revision).await,
+            None => {
+                // a legacy server need not be probed again; if it is another one now, the probe finds out
+                if remembered.is_some_and(|revision| !revision.is_modern()) {
+                    match self.initialize(Revision::LATEST_LEGACY).await {
+                        Err(
+                            Error::Protocol { .. }
+                            | Error::Http { .. }
+                            | Error::Unsupported { .. }
+                            | Error::Invalid { .. },
+                        ) => {}
+                        agreed => return agreed,
+                    }
+                }
+                self.negotiate_any().await
             }
-            Err(error) => Err(error),
-        },
-        Some(revision) => initialize(shared, link, revision, options).await,
-        None => {
-            // a legacy server need not be probed again; if it is another one now, the probe finds out
-            if remembered.is_some_and(|revision| !revision.is_modern()) {
-                match initialize(shared, link, Revision::LATEST_LEGACY, options).await {
-                    Err(
-                        Error::Protocol { .. }
-                        | Error::Http { .. }
-                        | Error::Unsupported { .. }
-                        | Error::Invalid { .. },
-                    ) => {}
-                    agreed => return agreed,
+        }
+    }
+
+    async fn negotiate_any(&self) -> Result<Agreement, Error> {
+        let attempts = self.link.authorization_attempts();
+        let is_authorized_meanwhile = || self.link.authorization_attempts() != attempts;
+        let mut probing = pin!(self.probe());
+        let silence = async {
+            sleep(self.client.options.probe_timeout).await;
+            if is_authorized_meanwhile() {
+                // `initialize` would begin the authorization once more
+                pending::<()>().await;
+            }
+        };
+        let probed = tokio::select! {
+            probed = &mut probing => probed,
+            () = silence => {
+                // a legacy server that ignores the request, or one that is slow to start: whichever response comes first
+                let mut initializing = pin!(async {
+                    let agreed = self.initialize(Revision::LATEST_LEGACY).await?;
+                    Ok(Agreement { is_preliminary: true, ..agreed })
+                });
+                tokio::select! {
+                    // of a server that has answered both
+                    biased;
+                    probed = &mut probing => match probed {
+                        Ok(Discovery::Modern(agreement)) => return Ok(agreement),
+                        _ => return initializing.await,
+                    },
+                    initialized = &mut initializing => match initialized {
+                        Ok(agreement) => return Ok(agreement),
+                        // a server of 2026-07-28 refuses it: its answer to the probe is on its way
+                        Err(refused) => {
+                            let patience = self.client.options.probe_timeout.max(LAST_PROBE);
+                            match timeout(patience, probing).await {
+                                Ok(Ok(discovery)) => Ok(discovery),
+                                _ => return Err(refused),
+                            }
+                        }
+                    },
                 }
             }
-            negotiate_any(shared, link, options).await
+        };
+        match probed {
+            Ok(Discovery::Modern(agreement)) => Ok(agreement),
+            Ok(Discovery::Legacy(revision)) => self.initialize(revision).await,
+            Err(error @ Error::Timeout { .. }) if is_authorized_meanwhile() => Err(error),
+            Err(error) if is_of_legacy_server(&error) => self.initialize(Revision::LATEST_LEGACY).await,
+            Err(error) => Err(error),
         }
     }
-}
 
-async fn negotiate_any(
-    shared: &SharedClient,
-    link: &ServerLink,
-    options: &CallOptions,
-) -> Result<Agreement, Error> {
-    let attempts = link.authorization_attempts();
-    let is_authorized_meanwhile = || link.authorization_attempts() != attempts;
-    let mut probing = pin!(probe(shared, link, options));
-    let silence = async {
-        sleep(shared.options.probe_timeout).await;
-        if is_authorized_meanwhile() {
-            // `initialize` would begin the authorization once more
-            pending::<()>().await;
-        }
-    };
-    let probed = tokio::select! {
-        probed = &mut probing => probed,
-        () = silence => {
-            // a legacy server that ignores the request, or one that is slow to start: whichever response comes first
-            let mut initializing = pin!(async {
-                let agreed = initialize(shared, link, Revision::LATEST_LEGACY, options).await?;
-                Ok(Agreement { is_preliminary: true, ..agreed })
-            });
-            tokio::select! {
-                // of a server that has answered both
-                biased;
-                probed = &mut probing => match probed {
-                    Ok(Discovery::Modern(agreement)) => return Ok(agreement),
-                    _ => return initializing.await,
-                },
-                initialized = &mut initializing => match initialized {
-                    Ok(agreement) => return Ok(agreement),
-                    // a server of 2026-07-28 refuses it: its answer to the probe is on its way
-                    Err(refused) => {
-                        let patience = shared.options.probe_timeout.max(LAST_PROBE);
-                        match timeout(patience, probing).await {
-                            Ok(Ok(discovery)) => Ok(discovery),
-                            _ => return Err(refused),
-                        }
-                    }
-                },
+    /// Sends `server/discover`, again if the server asks for another version.
+    async fn probe(&self) -> Result<Discovery, Error> {
+        let mut is_retry = false;
+        loop {
+            let sent = self.send(Revision::LATEST, "server/discover", json!({})).await;
+            let supported = match &sent {
+                Ok(json) => return discovered(json),
+                Err(Error::Protocol { code: UNSUPPORTED_PROTOCOL_VERSION, data, .. }) => {
+                    data.as_ref().and_then(|data| data.get("supported"))
+                }
+                Err(error) => return Err(error.clone()),
+            };
+            match newest(supported.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str))
+            {
+                Some(revision) if revision.is_modern() && !is_retry => is_retry = true,
+                Some(revision) if !revision.is_modern() => return Ok(Discovery::Legacy(revision)),
+                _ => return Err(Error::unsupported("any revision that this client has")),
             }
         }
-    };
-    match probed {
-        Ok(Discovery::Modern(agreement)) => Ok(agreement),
-        Ok(Discovery::Legacy(revision)) => initialize(shared, link, revision, options).await,
-        Err(error @ Error::Timeout { .. }) if is_authorized_meanwhile() => Err(error),
-        Err(error) if is_of_legacy_server(&error) => {
-            initialize(shared, link, Revision::LATEST_LEGACY, options).await
+    }
+
+    /// The handshake of legacy revisions.
+    pub(super) async fn initialize(&self, revision: Revision) -> Result<Agreement, Error> {
+        let Self { client, link, options } = *self;
+        client.inbox.set_revision(revision);
+        let offer =
+            initialize_params(revision, client.inbox.handlers.capabilities(revision), client.client_info());
+        let sent = self.send(revision, "initialize", offer).await;
+        let json = sent.map_err(|error| match error {
+            Error::Protocol { code: UNSUPPORTED_PROTOCOL_VERSION, message, .. } => {
+                Error::unsupported(format!("the revision `{revision}`: {message}"))
+            }
+            error => error,
+        })?;
+        let result: InitializeResult = parse(&json, "initialize")?;
+        let agreed = result.protocol_version.parse().ok().filter(|agreed: &Revision| {
+            !agreed.is_modern() && client.options.revision.is_none_or(|pinned| pinned == *agreed)
+        });
+        let Some(agreed) = agreed else {
+            return Err(Error::unsupported(format!(
+                "the revision `{revision}`: it answers with `{}`",
+                result.protocol_version
+            )));
+        };
+        link.set_legacy_revision(agreed);
+        let initialized = notification_text("notifications/initialized", &serde_json::Map::new());
+        let initialized = client.notify_over(link, initialized, options).await;
+        initialized.map_err(|error| refused_initialized(error.into_error()))?;
+        if let ServerLink::Http(link) = link {
+            let first_answer = link.listen();
+            // a request that the server sends before the stream is open may be lost
+            if client.inbox.handlers.answers_requests() {
+                let _answered = timeout(STREAM_TIMEOUT, first_answer).await;
+            }
         }
-        Err(error) => Err(error),
+        let server = facts(&result.server_info, result.capabilities, result.instructions);
+        Ok(Agreement { revision: agreed, server, is_preliminary: false })
+    }
+
+    async fn send(&self, revision: Revision, method: &str, members: Value) -> Result<String, Error> {
+        let Self { client, link, options } = *self;
+        let sent = client.exchange(link, revision, method, &params(members), options).await;
+        let json = sent.map_err(LinkError::into_error)?;
+        Ok(replace_lone_surrogates(&json).into_owned())
     }
 }
 
@@ -228,26 +298,6 @@ fn is_of_legacy_server(error: &Error) -> bool {
             | Error::Unsupported { .. }
             | Error::Protocol { code: HEADER_MISMATCH | MISSING_CLIENT_CAPABILITY, .. }
     )
-}
-
-/// Sends `server/discover`, again if the server asks for another version.
-async fn probe(shared: &SharedClient, link: &ServerLink, options: &CallOptions) -> Result<Discovery, Error> {
-    let mut is_retry = false;
-    loop {
-        let sent = send(shared, link, Revision::LATEST, "server/discover", json!({}), options).await;
-        let supported = match &sent {
-            Ok(json) => return discovered(json),
-            Err(Error::Protocol { code: UNSUPPORTED_PROTOCOL_VERSION, data, .. }) => {
-                data.as_ref().and_then(|data| data.get("supported"))
-            }
-            Err(error) => return Err(error.clone()),
-        };
-        match newest(supported.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)) {
-            Some(revision) if revision.is_modern() && !is_retry => is_retry = true,
-            Some(revision) if !revision.is_modern() => return Ok(Discovery::Legacy(revision)),
-            _ => return Err(Error::unsupported("any revision that this client has")),
-        }
-    }
 }
 
 /// Reads the answer to `server/discover`; a legacy server may answer anything to a method that it does not know.
@@ -275,48 +325,6 @@ fn newest<'a>(names: impl Iterator<Item = &'a str>) -> Option<Revision> {
     names.filter_map(|name| name.parse().ok()).max()
 }
 
-/// The handshake of legacy revisions.
-pub(in crate::client) async fn initialize(
-    shared: &SharedClient,
-    link: &ServerLink,
-    revision: Revision,
-    options: &CallOptions,
-) -> Result<Agreement, Error> {
-    shared.inbox.set_revision(revision);
-    let offer =
-        initialize_params(revision, shared.inbox.handlers.capabilities(revision), shared.client_info());
-    let sent = send(shared, link, revision, "initialize", offer, options).await;
-    let json = sent.map_err(|error| match error {
-        Error::Protocol { code: UNSUPPORTED_PROTOCOL_VERSION, message, .. } => {
-            Error::unsupported(format!("the revision `{revision}`: {message}"))
-        }
-        error => error,
-    })?;
-    let result: InitializeResult = parse(&json, "initialize")?;
-    let agreed = result.protocol_version.parse().ok().filter(|agreed: &Revision| {
-        !agreed.is_modern() && shared.options.revision.is_none_or(|pinned| pinned == *agreed)
-    });
-    let Some(agreed) = agreed else {
-        return Err(Error::unsupported(format!(
-            "the revision `{revision}`: it answers with `{}`",
-            result.protocol_version
-        )));
-    };
-    link.set_legacy_revision(agreed);
-    let initialized = notification_text("notifications/initialized", &serde_json::Map::new());
-    let initialized = shared.notify_over(link, initialized, options).await;
-    initialized.map_err(|error| refused_initialized(error.into_error()))?;
-    if let ServerLink::Http(link) = link {
-        let first_answer = link.listen();
-        // a request that the server sends before the stream is open may be lost
-        if shared.inbox.handlers.answers_requests() {
-            let _answered = timeout(STREAM_TIMEOUT, first_answer).await;
-        }
-    }
-    let server = facts(&result.server_info, result.capabilities, result.instructions);
-    Ok(Agreement { revision: agreed, server, is_preliminary: false })
-}
-
 /// The error of a server that has accepted `initialize`, and refuses what follows it.
 fn refused_initialized(error: Error) -> Error {
     let Error::Http { status, content_type, body } = error else { return error };
@@ -328,17 +336,4 @@ fn refused_initialized(error: Error) -> Error {
     let what = "the server accepts `initialize`, and refuses `notifications/initialized`, which follows it";
     let body = if reason.is_empty() { what.to_owned() } else { format!("{what}: {reason}") };
     Error::Http { status, content_type, body }
-}
-
-async fn send(
-    shared: &SharedClient,
-    link: &ServerLink,
-    revision: Revision,
-    method: &str,
-    members: Value,
-    options: &CallOptions,
-) -> Result<String, Error> {
-    let sent = shared.exchange(link, revision, method, &params(members), options).await;
-    let json = sent.map_err(LinkError::into_error)?;
-    Ok(replace_lone_surrogates(&json).into_owned())
 }

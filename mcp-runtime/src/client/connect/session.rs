@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    negotiation::{self, Agreement},
+    negotiation::{Agreement, Handshake},
     shared_client::{CallOptions, Connection, SharedClient, params},
 };
 use crate::{
@@ -143,10 +143,11 @@ impl Session {
             ServerLink::Http(link) => {
                 self.is_without_session.store(true, Ordering::Relaxed);
                 link.forget_session();
+                let handshake = Handshake::new(client, &old.link, options);
                 let agreed = if old.revision.is_modern() {
-                    negotiation::negotiate(client, &old.link, None, options).await?
+                    handshake.negotiate(None).await?
                 } else {
-                    negotiation::initialize(client, &old.link, old.revision, options).await?
+                    handshake.initialize(old.revision).await?
                 };
                 let Agreement { revision, server, .. } = agreed;
                 Ok(Connection { link: old.link.clone(), revision, server, generation })

@@ -1,5 +1,20 @@
 //! What clones of a client share: how its connection is opened, what it agreed on, and requests over it, which survive a
 //! lost session and a process that is started again (`session.rs`).
+//!
+//! What the client sends again, and why:
+//!
+//! | what happened | what is sent again | where |
+//! |---|---|---|
+//! | the server does not know the session (404, or 400 that names it) | the request or notification, once, after a new handshake: nothing was done for it | `send`, `notify` |
+//! | the server no longer speaks the revision that was agreed on | the request, once, after a new handshake | `send` |
+//! | headers of a tool's arguments are missing | the call, once, after the tools were listed | `client_handle.rs` |
+//! | 401, 403 that asks for more scopes, or for a proof with a new nonce | the HTTP request, with another token or proof, 4 times at most | `oauth/authorized_request.rs` |
+//! | 429 or 503 with a `Retry-After` of up to 30 seconds | the request, twice at most | `link/http_link.rs` |
+//! | a redirect by 307 or 308 within the origin | the HTTP request, 5 times at most | `link/http_link.rs` |
+//! | a response or a cancellation may not have arrived: no connection, or 502 to 504 | it, 4 times at most: a server ignores the second of two | `link/http_link.rs` |
+//! | the event stream of a legacy server breaks | a GET after its last event; never the request | `link/http_stream.rs` |
+//! | a process ends when its first request is not `initialize` | the handshake, once, with `initialize` to a new process: some old servers do that | `open` |
+//! | a process or a connection ends during a request | nothing: the server may have done what was asked for. The next request starts the process again | `must_reopen` |
 
 use std::{
     pin::pin,
@@ -18,7 +33,7 @@ use tracing::Instrument as _;
 use super::{
     catalog::{find_endpoint, host_without_endpoint},
     client_builder::ClientOptions,
-    negotiation::{self, Agreement, ServerFacts},
+    negotiation::{self, Agreement, Handshake, ServerFacts},
     session::Session,
     target::TargetKind,
 };
@@ -28,10 +43,8 @@ use crate::{
         cleanup::{Cleanup, FLUSH_TIMEOUT},
         exchange::RequestParams,
         link::{
-            LinkError, ServerLink, child_process, event_link,
-            http_link::HttpLink,
+            LinkError, ServerLink,
             outgoing::{OutgoingRequest, RequestMeta, notification_text},
-            stream_link::StreamLink,
         },
         operation::{Operation, OperationKind, TimeLimit},
         receive::{
@@ -57,8 +70,6 @@ use crate::{
 
 /// How long a process may be silent before the log says why that may be.
 const SILENT_PROCESS: Duration = Duration::from_secs(10);
-/// The buffer of a connection to a server in this process.
-const IN_PROCESS_BUFFER: usize = 256 << 10;
 
 /// A transport with what was agreed on it.
 pub(in crate::client) struct Connection {
@@ -235,22 +246,25 @@ impl SharedClient {
 
     /// Opens a link and agrees on a revision.
     pub(super) async fn open(&self, generation: u64, options: &CallOptions) -> Result<Connection, Error> {
-        let key = self.source_key();
+        let key = self.target.source_key(&self.options);
         let remembered = key.as_deref().and_then(negotiation::remembered);
-        let mut link = self.open_link(options).await?;
-        let agreed = match self.explain_silence(self.negotiate(&link, remembered, options)).await {
-            // servers that end when the first request is not `initialize`
-            Err(Error::Closed { .. })
-                if matches!(self.target, TargetKind::Command(_))
-                    && self.options.revision.is_none()
-                    && remembered.is_none() =>
-            {
-                link.close().await;
-                link = self.open_link(options).await?;
-                negotiation::initialize(self, &link, Revision::LATEST_LEGACY, options).await
-            }
-            agreed => agreed,
-        };
+        let operation = self.operation_of(options);
+        let open_link = || self.target.open_link(self, &operation);
+        let mut link = open_link().await?;
+        let agreed =
+            match self.explain_silence(Handshake::new(self, &link, options).negotiate(remembered)).await {
+                // servers that end when the first request is not `initialize`
+                Err(Error::Closed { .. })
+                    if matches!(self.target, TargetKind::Command(_))
+                        && self.options.revision.is_none()
+                        && remembered.is_none() =>
+                {
+                    link.close().await;
+                    link = open_link().await?;
+                    Handshake::new(self, &link, options).initialize(Revision::LATEST_LEGACY).await
+                }
+                agreed => agreed,
+            };
         let Agreement { revision, server, is_preliminary } = match agreed {
             Ok(agreed) => agreed,
             Err(error) => {
@@ -284,81 +298,12 @@ impl SharedClient {
         handshake.await
     }
 
-    async fn negotiate(
-        &self,
-        link: &ServerLink,
-        remembered: Option<Revision>,
-        options: &CallOptions,
-    ) -> Result<Agreement, Error> {
-        match self.options.revision {
-            // the transport of a revision that has no other way
-            None if self.options.http_sse => {
-                negotiation::initialize(self, link, Revision::LATEST_LEGACY, options).await
-            }
-            Some(revision) if self.options.http_sse && revision.is_modern() => {
-                Err(Error::unsupported(format!("the revision `{revision}` over HTTP+SSE")))
-            }
-            _ => negotiation::negotiate(self, link, remembered, options).await,
-        }
-    }
-
-    /// The key under which the server is remembered; `None` if it is not the same the next time.
-    fn source_key(&self) -> Option<String> {
-        match &self.target {
-            TargetKind::Command(command) => Some(format!("{command:?}")),
-            TargetKind::Url(url) if !self.options.http_sse => Some(url.clone()),
-            _ => None,
-        }
-    }
-
     /// The server's URL, if it has one.
     pub(in crate::client) fn url(&self) -> Option<&str> {
         match &self.target {
             TargetKind::Url(url) => Some(url),
             _ => None,
         }
-    }
-
-    async fn open_link(&self, options: &CallOptions) -> Result<ServerLink, Error> {
-        let token = self.token.child_token();
-        let (inbox, limit) = (self.inbox.clone(), self.options.max_message);
-        Ok(match &self.target {
-            TargetKind::Command(command) => {
-                let (process, stdout, stdin) =
-                    child_process::spawn(command, self.options.inherit_environment, &token)?;
-                ServerLink::Stream(StreamLink::lines(stdout, stdin, Some(process), inbox, token, limit))
-            }
-            TargetKind::Url(url) => {
-                let http = HttpLink::new(url, &self.options, inbox.clone(), token.clone())?;
-                if !self.options.http_sse {
-                    return Ok(ServerLink::Http(http));
-                }
-                let operation = self.operation_of(options);
-                ServerLink::Stream(event_link::open(http, inbox, token, &self.options, &operation).await?)
-            }
-            TargetKind::Server(server) => {
-                let (ours, theirs) = tokio::io::duplex(IN_PROCESS_BUFFER);
-                let (server, ended) = (server.clone(), token.clone());
-                tokio::spawn(async move {
-                    let (reader, writer) = tokio::io::split(theirs);
-                    tokio::select! {
-                        served = server.serve(reader, writer) => if let Err(error) = served {
-                            tracing::error!(%error, "the server in this process is not served");
-                        },
-                        () = ended.cancelled() => {}
-                    }
-                });
-                let (reader, writer) = tokio::io::split(ours);
-                ServerLink::Stream(StreamLink::lines(reader, writer, None, inbox, token, limit))
-            }
-            TargetKind::Streams(streams) => {
-                let streams = streams.lock().take();
-                let (reader, writer) =
-                    streams.ok_or_else(|| Error::not_connected("the streams have ended"))?;
-                ServerLink::Stream(StreamLink::lines(reader, writer, None, inbox, token, limit))
-            }
-            TargetKind::Invalid(error) => return Err(error.clone()),
-        })
     }
 
     /// Whether there is a connection, or another request opens it again.
@@ -376,12 +321,7 @@ impl SharedClient {
     fn must_reopen(&self, connection: &Connection) -> bool {
         // over HTTP, a handshake that failed left no session
         (connection.link.is_closed() || self.session.is_missing())
-            && match &self.target {
-                TargetKind::Command(_) => self.options.respawn,
-                // a session over HTTP that is lost is replaced
-                TargetKind::Url(_) => true,
-                _ => false,
-            }
+            && self.target.can_be_opened_again(&self.options)
     }
 
     /// Drops lists and contents: changes while there was no connection, or no stream of changes, are not known.

@@ -4,10 +4,18 @@ use std::{fmt, process::Command};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::{client_builder::ClientOptions, shared_client::SharedClient};
 use crate::{
-    client::Error,
+    client::{
+        Error,
+        link::{ServerLink, child_process, event_link, http_link::HttpLink, stream_link::StreamLink},
+        operation::Operation,
+    },
     core::{server::Server, sync::Mutex},
 };
+
+/// The buffer of a connection to a server in this process.
+const IN_PROCESS_BUFFER: usize = 256 << 10;
 
 /// Byte streams, which are there for one connection.
 type Streams = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
@@ -21,6 +29,76 @@ pub(in crate::client) enum TargetKind {
     Streams(Mutex<Option<Streams>>),
     Server(Server),
     Invalid(Error),
+}
+
+impl TargetKind {
+    /// The key under which the server is remembered; `None` if it is not the same the next time.
+    pub(super) fn source_key(&self, options: &ClientOptions) -> Option<String> {
+        match self {
+            Self::Command(command) => Some(format!("{command:?}")),
+            Self::Url(url) if !options.http_sse => Some(url.clone()),
+            _ => None,
+        }
+    }
+
+    /// Whether a link that has ended is replaced.
+    pub(super) fn can_be_opened_again(&self, options: &ClientOptions) -> bool {
+        match self {
+            Self::Command(_) => options.respawn,
+            // a session over HTTP that is lost is replaced
+            Self::Url(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Opens a link, which ends with the client.
+    ///
+    /// # Errors
+    /// The process cannot be started, the server has no event stream, or the streams were used.
+    pub(super) async fn open_link(
+        &self,
+        client: &SharedClient,
+        operation: &Operation,
+    ) -> Result<ServerLink, Error> {
+        let options = &client.options;
+        let (inbox, token, limit) = (client.inbox.clone(), client.token.child_token(), options.max_message);
+        Ok(match self {
+            Self::Command(command) => {
+                let (process, stdout, stdin) =
+                    child_process::spawn(command, options.inherit_environment, &token)?;
+                ServerLink::Stream(StreamLink::lines(stdout, stdin, Some(process), inbox, token, limit))
+            }
+            Self::Url(url) => {
+                let http = HttpLink::new(url, options, inbox.clone(), token.clone())?;
+                if !options.http_sse {
+                    return Ok(ServerLink::Http(http));
+                }
+                ServerLink::Stream(event_link::open(http, inbox, token, options, operation).await?)
+            }
+            Self::Server(server) => {
+                let (ours, theirs) = tokio::io::duplex(IN_PROCESS_BUFFER);
+                let (server, ended) = (server.clone(), token.clone());
+                tokio::spawn(async move {
+                    let (reader, writer) = tokio::io::split(theirs);
+                    tokio::select! {
+                        served = server.serve(reader, writer) => if let Err(error) = served {
+                            tracing::error!(%error, "the server in this process is not served");
+                        },
+                        () = ended.cancelled() => {}
+                    }
+                });
+                let (reader, writer) = tokio::io::split(ours);
+                ServerLink::Stream(StreamLink::lines(reader, writer, None, inbox, token, limit))
+            }
+            Self::Streams(streams) => {
+                let streams = streams.lock().take();
+                let (reader, writer) =
+                    streams.ok_or_else(|| Error::not_connected("the streams have ended"))?;
+                ServerLink::Stream(StreamLink::lines(reader, writer, None, inbox, token, limit))
+            }
+            Self::Invalid(error) => return Err(error.clone()),
+        })
+    }
 }
 
 impl fmt::Debug for Target {

@@ -144,11 +144,7 @@ impl Document {
                 let Some(servers) = servers.as_table_like_mut() else { return };
                 let is_kept = change == Change::Merge && servers.get(name).is_some_and(Item::is_table_like);
                 if !is_kept {
-                    let empty = match is_inline {
-                        true => toml_edit::value(InlineTable::new()),
-                        false => Item::Table(Table::new()),
-                    };
-                    servers.insert(name, empty);
+                    servers.insert(name, empty_table(is_inline));
                 }
                 if let Some(entry) = servers.get_mut(name).and_then(Item::as_table_like_mut) {
                     for (key, value) in members {
@@ -346,6 +342,10 @@ fn to_cst(value: &Value) -> CstInputValue {
     }
 }
 
+fn empty_table(is_inline: bool) -> Item {
+    if is_inline { toml_edit::value(InlineTable::new()) } else { Item::Table(Table::new()) }
+}
+
 fn merge_toml(table: &mut dyn TableLike, key: &str, value: &Value, is_inline: bool) {
     let old = table.get(key);
     if old.map(toml_to_json).as_ref() == Some(value) {
@@ -353,11 +353,7 @@ fn merge_toml(table: &mut dyn TableLike, key: &str, value: &Value, is_inline: bo
     }
     if let Value::Object(members) = value {
         if !old.is_some_and(Item::is_table_like) {
-            let empty = match is_inline {
-                true => toml_edit::value(InlineTable::new()),
-                false => Item::Table(Table::new()),
-            };
-            table.insert(key, empty);
+            table.insert(key, empty_table(is_inline));
         }
         let is_inline = table.get(key).is_some_and(Item::is_inline_table);
         if let Some(inner) = table.get_mut(key).and_then(Item::as_table_like_mut) {

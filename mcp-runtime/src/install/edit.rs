@@ -19,8 +19,8 @@ use super::{
 const MAX_ATTEMPTS: usize = 64;
 
 /// What becomes of a file.
-pub(super) struct Edit<'j> {
-    job: Job<'j>,
+pub(super) struct Edit<'e> {
+    plan: &'e Plan<'e>,
     file: TextFile,
     /// The path as the user reads it.
     shown: String,
@@ -39,20 +39,20 @@ enum Outcome {
     Absent,
 }
 
-impl<'j> Edit<'j> {
+impl<'e> Edit<'e> {
     /// Makes the change of a plan, and writes it unless it is a dry run; returns what was done, or would be.
     ///
     /// # Errors
     /// Why the file is as it was.
     pub(super) fn carry_out(
-        job: Job<'j>,
-        plan: &Plan<'_>,
+        plan: &'e Plan<'e>,
         path: &Path,
         questions: &mut Questions<'_>,
     ) -> Result<String, Problem> {
-        let is_dry = job.options.dry_run;
+        let Job { options, around, .. } = plan.job();
+        let is_dry = options.dry_run;
         for _ in 0..MAX_ATTEMPTS {
-            let edit = Self::new(job, plan, path, Some(&mut *questions).filter(|_| !is_dry))?;
+            let edit = Self::new(plan, path, Some(&mut *questions).filter(|_| !is_dry))?;
             let written = match edit.text.as_ref().filter(|_| !is_dry) {
                 Some(text) => edit.file.replace(text).map_err(|text| unchanged(&edit.shown, text.into()))?,
                 None => Replaced::Done(None),
@@ -61,15 +61,15 @@ impl<'j> Edit<'j> {
                 return Ok(edit.report(copy));
             }
         }
-        Err(unchanged(&job.around.shown(path), Problem::Busy))
+        Err(unchanged(&around.shown(path), Problem::Busy))
     }
 
     /// Checks that the change can be made and written.
     ///
     /// # Errors
     /// Why not.
-    pub(super) fn check(job: Job<'j>, plan: &Plan<'_>, path: &Path) -> Result<(), Problem> {
-        let edit = Self::new(job, plan, path, None)?;
+    pub(super) fn check(plan: &'e Plan<'e>, path: &Path) -> Result<(), Problem> {
+        let edit = Self::new(plan, path, None)?;
         edit.file.check_writable().map_err(|text| unchanged(&edit.shown, text.into()))
     }
 
@@ -77,26 +77,22 @@ impl<'j> Edit<'j> {
     ///
     /// # Errors
     /// It cannot be read, has another server of that name, or cannot have this one.
-    fn new(
-        job: Job<'j>,
-        plan: &Plan<'_>,
-        path: &Path,
-        questions: Option<&mut Questions<'_>>,
-    ) -> Result<Self, Problem> {
-        let file = TextFile::read(path, job.options.project.then_some(&*job.around.folder))?;
-        let shown = job.around.shown(path);
-        let mut edit = Self { job, file, shown, outcome: Outcome::Absent, text: None, notes: String::new() };
-        match edit.decide(plan, questions) {
+    fn new(plan: &'e Plan<'e>, path: &Path, questions: Option<&mut Questions<'_>>) -> Result<Self, Problem> {
+        let Job { options, around, .. } = plan.job();
+        let file = TextFile::read(path, options.project.then_some(&*around.folder))?;
+        let (shown, notes) = (around.shown(path), String::new());
+        let mut edit = Self { plan, file, shown, outcome: Outcome::Absent, text: None, notes };
+        match edit.decide(questions) {
             Ok(()) => Ok(edit),
             Err(problem) => Err(unchanged(&edit.shown, problem)),
         }
     }
 
-    fn decide(&mut self, plan: &Plan<'_>, questions: Option<&mut Questions<'_>>) -> Result<(), Problem> {
-        let Job { client, server, options, .. } = self.job;
+    fn decide(&mut self, questions: Option<&mut Questions<'_>>) -> Result<(), Problem> {
+        let Job { client, server, options, .. } = self.plan.job();
         let mut document = Document::parse(client.format, self.file.text()?)?;
         let present = document.get(client.table, &server.name)?;
-        let is_same = present.as_ref().map_or(Ok(true), |present| plan.is_of(present))?;
+        let is_same = present.as_ref().map_or(Ok(true), |present| self.plan.is_of(present))?;
         if !is_same && !options.force {
             return Err(Problem::Another(server.name.clone()));
         }
@@ -109,7 +105,7 @@ impl<'j> Edit<'j> {
         }
         let change = if is_same && present.is_some() { Change::Merge } else { Change::Replace };
         let kept = present.filter(|_| is_same).unwrap_or_default();
-        let mut plan = plan.resolved(&kept, questions);
+        let mut plan = self.plan.resolved(&kept, questions);
         let (mut members, inputs) = plan.entry()?;
         keep_forwarded(client, &mut members, &kept);
         let before = document.text();
@@ -141,7 +137,7 @@ impl<'j> Edit<'j> {
     /// # Errors
     /// The change did not do what it should.
     fn verify(&mut self, text: String, members: Option<&Members>) -> Result<(), Problem> {
-        let Job { client, server, .. } = self.job;
+        let Job { client, server, .. } = self.plan.job();
         let present = Document::parse(client.format, &text)
             .and_then(|document| document.get(client.table, &server.name))
             .map_err(|_| Problem::NotEditable)?;
@@ -159,8 +155,8 @@ impl<'j> Edit<'j> {
 
     /// What was done, or would be; `copy` is that of the file as it was, if one was made.
     fn report(&self, copy: Option<PathBuf>) -> String {
-        let Self { job: Job { server, options, around, .. }, shown: file, .. } = self;
-        let name = &server.name;
+        let Job { server, options, around, .. } = self.plan.job();
+        let (name, file) = (&server.name, &self.shown);
         let copied =
             copy.map_or(String::new(), |copy| format!("; the file as it was is `{}`", around.shown(&copy)));
         let done = match &self.outcome {

@@ -183,11 +183,11 @@ impl Job<'_> {
         }
         // what stops one of several files stops all of them, before the first is written
         if files.len() > 1 {
-            files.iter().try_for_each(|path| Edit::check(self, &plan, path))?;
+            files.iter().try_for_each(|path| Edit::check(&plan, path))?;
         }
         let mut report = String::new();
         for path in &files {
-            match Edit::carry_out(self, &plan, path, questions) {
+            match Edit::carry_out(&plan, path, questions) {
                 Ok(done) => report += &done,
                 Err(problem) => return Err(Problem::Partly(report, Box::new(problem))),
             }

@@ -60,6 +60,10 @@ impl<'j> Plan<'j> {
         Ok(plan)
     }
 
+    pub(super) fn job(&self) -> Job<'j> {
+        self.job
+    }
+
     /// The command as the client starts it; adds its variables.
     fn command(&mut self, command: &str, arguments: &[String]) -> Result<Launch, Problem> {
         let Job { server, options, .. } = self.job;

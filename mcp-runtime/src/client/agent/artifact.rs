@@ -94,6 +94,14 @@ struct SessionArtifact {
     source: Option<ArtifactSource>,
 }
 
+/// What is known of a content beside its bytes and type.
+#[derive(Default)]
+pub(super) struct Origin {
+    pub(super) filename: Option<String>,
+    /// Where it can be read again.
+    pub(super) source: Option<ArtifactSource>,
+}
+
 /// The resource that an artifact came from.
 #[derive(Clone)]
 pub(super) struct ArtifactSource {
@@ -186,8 +194,7 @@ impl Artifacts {
         counters: &CounterCells,
         bytes: Vec<u8>,
         mime_type: String,
-        filename: Option<String>,
-        source: Option<ArtifactSource>,
+        Origin { filename, source }: Origin,
     ) -> Result<ArtifactRef, String> {
         let size = bytes.len();
         if size > self.max_each {

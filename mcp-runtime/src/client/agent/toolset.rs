@@ -15,7 +15,7 @@ use tokio::{task::JoinSet, time::timeout};
 
 use super::{
     Artifact, ArtifactRef, Artifacts, ToolsetResult,
-    artifact::{ArtifactSource, filename_of},
+    artifact::{ArtifactSource, Origin, filename_of},
     model_format::ModelNames,
     model_schema::{MAX_DESCRIPTION, MAX_SCHEMA, model_description, model_schema, with_own_keys},
     resource_tools::{
@@ -597,7 +597,8 @@ impl Toolset {
         };
         let mime = item.mime.clone().unwrap_or_else(|| reference.mime_type.clone());
         let filename = filename_of(item.uri.as_deref().unwrap_or(&source.uri));
-        let reference = self.keep_artifact(bytes.clone(), mime, filename, Some(source)).await?;
+        let origin = Origin { filename, source: Some(source) };
+        let reference = self.keep_artifact(bytes.clone(), mime, origin).await?;
         self.shared.counters.artifacts_fetched_again(1);
         Ok(Artifact { reference, bytes })
     }
@@ -612,18 +613,17 @@ impl Toolset {
         mime_type: &str,
         filename: Option<&str>,
     ) -> Result<ArtifactRef, Error> {
-        let filename = filename.and_then(filename_of);
-        self.keep_artifact(bytes, mime_type.to_owned(), filename, None).await
+        let origin = Origin { filename: filename.and_then(filename_of), source: None };
+        self.keep_artifact(bytes, mime_type.to_owned(), origin).await
     }
 
     async fn keep_artifact(
         &self,
         bytes: Vec<u8>,
         mime: String,
-        filename: Option<String>,
-        source: Option<ArtifactSource>,
+        origin: Origin,
     ) -> Result<ArtifactRef, Error> {
-        let kept = self.artifacts.keep(&self.shared.counters, bytes, mime, filename, source).await;
+        let kept = self.artifacts.keep(&self.shared.counters, bytes, mime, origin).await;
         kept.map_err(|reason| Error::invalid(format!("the artifact: {reason}")))
     }
 }
@@ -688,7 +688,7 @@ impl OpenMember<'_> {
         };
         let page = page(key, entries, offset, self.toolset.artifacts.inline_chars);
         let mut sieve = self.sieve();
-        sieve.text(page.to_string(), Some("application/json"), None, None).await;
+        sieve.text(page.to_string(), Some("application/json"), Origin::default()).await;
         Ok(sieve.into_result(None, false))
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     ArtifactRef,
-    artifact::{ArtifactSource, Artifacts, filename_of},
+    artifact::{ArtifactSource, Artifacts, Origin, filename_of},
     toolset::CounterCells,
 };
 use crate::core::{
@@ -200,7 +200,7 @@ impl<'a> Sieve<'a> {
             _ => None,
         };
         let before = self.parts.len();
-        self.binary(bytes, mime, None, None).await;
+        self.binary(bytes, mime, Origin::default()).await;
         if let Some((media_type, base64)) = shown
             && self.parts.len() > before
         {
@@ -221,15 +221,9 @@ impl<'a> Sieve<'a> {
         is_small
     }
 
-    async fn store(
-        &mut self,
-        bytes: Vec<u8>,
-        mime: &str,
-        filename: Option<String>,
-        source: Option<ArtifactSource>,
-    ) {
+    async fn store(&mut self, bytes: Vec<u8>, mime: &str, origin: Origin) {
         let size_bytes = bytes.len() as u64;
-        let kept = self.artifacts.keep(self.counters, bytes, mime.to_owned(), filename, source).await;
+        let kept = self.artifacts.keep(self.counters, bytes, mime.to_owned(), origin).await;
         let part = match kept {
             Ok(artifact) => ResultPart::Artifact(artifact),
             Err(reason) => ResultPart::Omitted { mime_type: mime.to_owned(), size_bytes, reason },
@@ -240,17 +234,11 @@ impl<'a> Sieve<'a> {
         }
     }
 
-    pub(super) async fn text(
-        &mut self,
-        text: String,
-        mime: Option<&str>,
-        filename: Option<String>,
-        source: Option<ArtifactSource>,
-    ) {
+    pub(super) async fn text(&mut self, text: String, mime: Option<&str>, origin: Origin) {
         if self.takes_in_line(&text) {
             self.parts.push(ResultPart::Text(text));
         } else {
-            self.store(text.into_bytes(), mime.unwrap_or(TEXT), filename, source).await;
+            self.store(text.into_bytes(), mime.unwrap_or(TEXT), origin).await;
         }
     }
 
@@ -259,19 +247,13 @@ impl<'a> Sieve<'a> {
         if self.takes_in_line(&json) {
             self.parts.push(part);
         } else {
-            self.store(json.into_bytes(), JSON, None, None).await;
+            self.store(json.into_bytes(), JSON, Origin::default()).await;
         }
     }
 
-    async fn binary(
-        &mut self,
-        bytes: Option<Vec<u8>>,
-        mime: &str,
-        filename: Option<String>,
-        source: Option<ArtifactSource>,
-    ) {
+    async fn binary(&mut self, bytes: Option<Vec<u8>>, mime: &str, origin: Origin) {
         match bytes {
-            Some(bytes) => self.store(bytes, mime, filename, source).await,
+            Some(bytes) => self.store(bytes, mime, origin).await,
             None => self.parts.push(ResultPart::Omitted {
                 mime_type: mime.to_owned(),
                 size_bytes: 0,
@@ -283,12 +265,12 @@ impl<'a> Sieve<'a> {
     /// An item of a resource's contents; `source` is where it can be read again.
     pub(super) async fn resource(&mut self, item: &ResourceContents, source: Option<ArtifactSource>) {
         let uri = item.uri.as_deref().or(source.as_ref().map(|source| &*source.uri));
-        let filename = uri.and_then(filename_of);
+        let origin = Origin { filename: uri.and_then(filename_of), source };
         match item.as_text() {
-            Some(text) => self.text(text.to_owned(), item.mime.as_deref(), filename, source).await,
+            Some(text) => self.text(text.to_owned(), item.mime.as_deref(), origin).await,
             None => {
                 let bytes = item.to_bytes().map(Into::into);
-                self.binary(bytes, item.mime.as_deref().unwrap_or(BYTES), filename, source).await;
+                self.binary(bytes, item.mime.as_deref().unwrap_or(BYTES), origin).await;
             }
         }
     }
@@ -296,12 +278,12 @@ impl<'a> Sieve<'a> {
     /// A block of a tool's result.
     pub(super) async fn block(&mut self, block: Content) {
         match block {
-            Content::Text(text) => self.text(text.text.into_owned(), None, None, None).await,
+            Content::Text(text) => self.text(text.text.into_owned(), None, Origin::default()).await,
             Content::Image(image) => {
                 self.image(image.to_bytes().map(Into::into), &image.mime).await;
             }
             Content::Audio(audio) => {
-                self.binary(audio.to_bytes().map(Into::into), &audio.mime, None, None).await;
+                self.binary(audio.to_bytes().map(Into::into), &audio.mime, Origin::default()).await;
             }
             Content::Embedded(embedded) => self.resource(&embedded.resource, None).await,
             Content::ResourceLink(link) => {
@@ -318,7 +300,7 @@ impl<'a> Sieve<'a> {
         if self.takes_in_line(&json) {
             return Some(value);
         }
-        self.store(json.into_bytes(), JSON, None, None).await;
+        self.store(json.into_bytes(), JSON, Origin::default()).await;
         None
     }
 }

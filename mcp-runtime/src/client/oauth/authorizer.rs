@@ -132,31 +132,20 @@ impl Authorizer {
         peer: Option<IpAddr>,
         login: Login<'_>,
     ) -> Result<NewToken, Error> {
-        let (kept, failure) = self.kept().await?;
+        let (mut kept, failure) = self.kept().await?;
         let needs_scopes = challenge.error.as_deref() == Some("insufficient_scope");
         if kept.valid_token().is_some_and(|token| Some(token) != refused) {
             // another call has got one meanwhile
             return Ok(NewToken::Renewed);
         }
-        let was_asked_for = || challenge.scopes.iter().all(|scope| kept.scopes.contains(scope));
-        if self.logins() != logins && (!needs_scopes || was_asked_for()) {
+        let was_asked_for = challenge.scopes.iter().all(|scope| kept.scopes.contains(scope));
+        if self.logins() != logins && (!needs_scopes || was_asked_for) {
             return Ok(NewToken::Useless);
         }
         if let Some(failure) = failure {
             return Err(failure);
         }
         self.attempts.fetch_add(1, Ordering::SeqCst);
-        self.obtain(kept, challenge, peer, login).await
-    }
-
-    /// Gets a token for a challenge.
-    async fn obtain(
-        self: &Arc<Self>,
-        mut kept: Kept,
-        challenge: &Challenge,
-        peer: Option<IpAddr>,
-        login: Login<'_>,
-    ) -> Result<NewToken, Error> {
         let reach = self.reach(peer);
         let named = challenge.resource_metadata.as_deref();
         let found = Found::fetch(&self.oauth, &self.server, self.fetcher(reach), named).await;
@@ -166,7 +155,7 @@ impl Authorizer {
             *kept = KeptTokens { is_loaded: true, ..KeptTokens::default() };
         }
         kept.reach = reach;
-        if challenge.error.as_deref() != Some("insufficient_scope") {
+        if !needs_scopes {
             kept.access_token = None;
             if kept.refresh_token.is_some() {
                 kept = self.refresh(kept).await?;
@@ -245,7 +234,8 @@ impl Authorizer {
     ) -> Result<T, Error> {
         let (store, server) = (self.oauth.store.clone(), self.server.clone());
         let done = blocking::run(move || f(&*store, server.as_str())).await;
-        done.map_err(|error| Error::invalid(error.to_string()))?.map_err(|error| store_error(&error))
+        done.map_err(|error| Error::invalid(error.to_string()))?
+            .map_err(|error| Error::invalid(format!("the token store: {error}")))
     }
 
     /// Counts what may have changed the user for whom the client acts.
@@ -445,10 +435,6 @@ fn accept(kept: &mut KeptTokens, reply: TokenReply) {
     if reply.refresh_token.is_some() {
         kept.refresh_token = reply.refresh_token;
     }
-}
-
-fn store_error(error: &io::Error) -> Error {
-    Error::invalid(format!("the token store: {error}"))
 }
 
 #[cfg(test)]

@@ -321,7 +321,7 @@ pub(super) struct UserClock(watch::Sender<bool>);
 impl UserClock {
     /// The output of `future`; the clock of the operation that waits for it stands still while the user logs in, for
     /// whichever call that is.
-    pub(super) async fn pause<T>(&self, operation: Option<&Operation>, future: impl Future<Output = T>) -> T {
+    pub(super) async fn pause<F: Future>(&self, operation: Option<&Operation>, future: F) -> F::Output {
         let Some(operation) = operation else { return future.await };
         let mut user_acts = self.0.subscribe();
         let mut future = pin!(future);

@@ -530,7 +530,7 @@ impl Toolset {
         result
     }
 
-    /// Connects to a server, if there is no connection yet, and begins an operation.
+    /// Connects to a server unless it is connected, and begins an operation.
     async fn open<'c>(&'c self, member: &'c Member) -> Result<OpenMember<'c>, Error> {
         let client = self.in_list_timeout(member.source.client()).await?;
         let operation = Operation::new(OperationKind::Call, None, &client.shared().options);

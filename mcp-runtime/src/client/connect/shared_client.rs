@@ -5,9 +5,9 @@
 //!
 //! | what happened | what is sent again | where |
 //! |---|---|---|
-//! | the server does not know the session (404, or 400 that names it) | the request or notification, once, after a new handshake: nothing was done for it | `send`, `notify` |
+//! | the server does not know the session (404, or 400 with a text about a session) | the request or notification, once, after a new handshake: nothing was done for it | `send`, `notify` |
 //! | the server no longer speaks the revision that was agreed on | the request, once, after a new handshake | `send` |
-//! | headers of a tool's arguments are missing | the call, once, after the tools were listed | `client_handle.rs` |
+//! | headers of a tool's arguments are missing | the call, once, after the tools were listed | `requests/client_handle.rs` |
 //! | 401, 403 that asks for more scopes, or for a proof with a new nonce | the HTTP request, with another token or proof, 4 times at most | `oauth/authorized_request.rs` |
 //! | 429 or 503 with a `Retry-After` of up to 30 seconds | the request, twice at most | `link/http_link.rs` |
 //! | a redirect by 307 or 308 within the origin | the HTTP request, 5 times at most | `link/http_link.rs` |

@@ -5,6 +5,7 @@ mod dpop;
 mod guesses;
 mod introspection;
 mod keys;
+mod listed;
 mod misconfigured;
 mod owners;
 mod principal;

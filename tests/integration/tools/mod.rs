@@ -9,6 +9,7 @@ mod content;
 mod failures;
 mod flattening;
 mod forms;
+mod forwarding;
 mod headers;
 mod injection;
 mod limits;

@@ -150,8 +150,9 @@ impl EventEntry {
     /// # Errors
     /// They cannot be read.
     pub(super) fn given<'a>(&self, arguments: &'a str) -> Result<Cow<'a, str>, Failure> {
-        let Some(given) = &self.function.given else { return Ok(Cow::Borrowed(arguments)) };
-        given
+        let Some(before) = &self.function.before else { return Ok(Cow::Borrowed(arguments)) };
+        before
+            .given
             .apply(&self.function.input, arguments, self.function.spec.strict)
             .map(Cow::Owned)
             .map_err(Failure::Arguments)

@@ -9,6 +9,7 @@ use crate::{
         arguments::Inject,
         build_error::BuildError,
         changes::Filter,
+        config::ListOptions,
         connection::{Access, AccessError, ItemKind, Principal},
         dispatch::{ObservedItem, Reply, Request, Response},
         item::{ItemDescriptor, ItemSpec},
@@ -132,9 +133,15 @@ impl Resources {
     }
 
     /// The entries of `resources/list`, or those of `resources/templates/list`, that the caller may see.
-    pub(super) fn entries_of(&self, exact: bool, revision: Revision, access: Access<'_>) -> Vec<Vec<u8>> {
+    pub(super) fn entries_of(
+        &self,
+        exact: bool,
+        lists: &ListOptions,
+        revision: Revision,
+        access: Access<'_>,
+    ) -> Vec<Vec<u8>> {
         let visible = self.entries.iter().filter(|r| r.template.is_exact() == exact);
-        let visible = visible.filter(|r| access.sees(r.view()));
+        let visible = visible.filter(|r| lists.shows(r.view(), access));
         let mut entries: Vec<_> =
             visible.map(|resource| write_entry(|out| resource.write(out, revision))).collect();
         if exact {
@@ -186,15 +193,16 @@ impl Capability for Resources {
         if !self.is_offered(request.revision) {
             return Err(Reply::unknown_method(request.method));
         }
+        let lists = &server.options().lists;
         match request.method {
             "resources/read" => self.read(server, request),
             "resources/list" if self.lists_instances(&request) => self.list_with_instances(server, request),
             "resources/list" => {
-                let entries = |revision, access: Access<'_>| self.entries_of(true, revision, access);
+                let entries = |revision, access: Access<'_>| self.entries_of(true, lists, revision, access);
                 server.list(request, List { key: RESOURCES, entries: &entries, pages: &self.pages })
             }
             _ => {
-                let entries = |revision, access: Access<'_>| self.entries_of(false, revision, access);
+                let entries = |revision, access: Access<'_>| self.entries_of(false, lists, revision, access);
                 let pages = &self.template_pages;
                 server.list(request, List { key: "resourceTemplates", entries: &entries, pages })
             }

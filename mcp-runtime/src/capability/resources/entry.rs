@@ -221,7 +221,7 @@ impl ResourceEntry {
 
     /// The part that access decisions use.
     pub(crate) fn view(&self) -> ItemView<'_> {
-        ItemView { kind: ItemKind::Resource, name: &self.uri, scopes: &self.item.scopes, tags: &[] }
+        ItemView::new(ItemKind::Resource, &self.uri, &self.item.scopes)
     }
 
     pub(crate) fn completes(&self) -> bool {

@@ -47,7 +47,7 @@ impl Resources {
         };
         let position = position.ok_or_else(invalid_cursor)?;
         let may_be_empty = position.follows_others();
-        let entries = self.entries_of(true, request.revision, request.access());
+        let entries = self.entries_of(true, &server.options().lists, request.revision, request.access());
         // the user's code lists the instances, so only callers that may read them may run it
         let visible = self.entries.iter().filter(|r| request.access().allows(r.view()));
         let templates: Vec<_> = visible.filter(|r| r.list.is_some()).cloned().collect();

@@ -59,7 +59,7 @@ pub(crate) struct SkillFile {
 impl Skill {
     /// The part that access decisions use.
     pub(crate) fn view(&self) -> ItemView<'_> {
-        ItemView { kind: ItemKind::Skill, name: &self.path, scopes: &self.scopes, tags: &[] }
+        ItemView::new(ItemKind::Skill, &self.path, &self.scopes)
     }
 
     /// The URI of a path inside the skill.

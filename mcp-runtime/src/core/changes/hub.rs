@@ -378,7 +378,7 @@ mod tests {
             .subscribe(hub.filter(every_list(), &Owner::local()), caller(&[]), rules(), &Owner::local())
             .unwrap();
         let scopes = ["admin".to_owned()];
-        let view = ItemView { kind: ItemKind::Tool, name: "a", scopes: &scopes, tags: &[] };
+        let view = ItemView::new(ItemKind::Tool, "a", &scopes);
         hub.publish_to(Change::List(ItemList::Tools), |access| access.allows(view));
         assert_eq!((take_all(&mut admin).len(), take_all(&mut user).len()), (1, 0));
     }

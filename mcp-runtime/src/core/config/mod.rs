@@ -8,7 +8,13 @@ mod info;
 mod server_card;
 mod telemetry;
 
-use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 #[cfg(feature = "http")]
 pub use http::HttpOptions;
@@ -24,7 +30,7 @@ use crate::core::{
     admission::Rate,
     callback::Callback,
     changes::SubscriptionLimits,
-    connection::{Principal, VisibleFn},
+    connection::{Access, Principal, VisibleFn},
     crypto::{GENERATE, Key, KeyRing},
     extensions::Extensions,
 };
@@ -224,6 +230,7 @@ pub struct ListOptions {
     pub(crate) require_descriptions: bool,
     pub(crate) strict: bool,
     pub(crate) visible: Option<VisibleFn>,
+    pub(crate) listed: Option<VisibleFn>,
 }
 
 impl Default for ListOptions {
@@ -234,6 +241,7 @@ impl Default for ListOptions {
             require_descriptions: false,
             strict: false,
             visible: None,
+            listed: None,
         }
     }
 }
@@ -278,6 +286,45 @@ impl ListOptions {
     ) -> Self {
         self.visible = Some(Callback(Arc::new(rule)));
         self
+    }
+
+    /// Leaves items out of the lists of tools, prompts, resources and templates for which this rule returns `false`. They
+    /// can still be called by whoever may call them: a client that has their names from elsewhere, such as the result of a
+    /// tool, uses them. With several rules, an item is listed if all of them say so.
+    ///
+    /// The rule must not depend on the client or the connection, which the protocol
+    /// [forbids](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#capabilities). The caller is `None`
+    /// where callers are not identified, and lists are made once there: the rule is asked again when the items change. It
+    /// must be fast; where it panics, the item is listed. Changes of items are notified to all clients, since a rule may count
+    /// [all tools](ItemView::list_size).
+    ///
+    /// ```
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let server = mcp_runtime::server!()
+    ///     .lists(|lists| lists.listed(|_, item| !item.name().starts_with("admin_")))
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn listed(
+        mut self,
+        rule: impl Fn(Option<&Principal>, &ItemView<'_>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.listed = Some(match self.listed.take() {
+            None => Callback(Arc::new(rule)),
+            Some(before) => {
+                Callback(Arc::new(move |caller, item| before(caller, item) && rule(caller, item)))
+            }
+        });
+        self
+    }
+
+    /// Whether an item is in the lists of a caller.
+    pub(crate) fn shows(&self, item: ItemView<'_>, access: Access<'_>) -> bool {
+        access.sees(item)
+            && self.listed.as_ref().is_none_or(|listed| {
+                catch_unwind(AssertUnwindSafe(|| listed(access.caller, &item))).unwrap_or(true)
+            })
     }
 
     /// Requires a description of every item: one without is an error of [`build`](crate::ServerBuilder::build), and of

@@ -5,13 +5,14 @@
 //! so, it does not exist.
 
 use std::{
+    fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
 
 use super::Principal;
 use crate::{
-    core::{callback::Callback, protocol::ItemList},
+    core::{callback::Callback, protocol::ItemList, server::Entries, tool::ToolEntry},
     schema::sort_by,
 };
 
@@ -54,16 +55,33 @@ impl ItemKind {
     }
 }
 
-/// An item, as [`ListOptions::visible`](crate::config::ListOptions::visible) sees it.
-#[derive(Debug, Clone, Copy)]
+/// An item, as [`ListOptions::visible`](crate::config::ListOptions::visible),
+/// [`ListOptions::listed`](crate::config::ListOptions::listed) and the functions of a server see it.
+#[derive(Clone, Copy)]
 pub struct ItemView<'a> {
     pub(crate) kind: ItemKind,
     pub(crate) name: &'a str,
     pub(crate) scopes: &'a [String],
     pub(crate) tags: &'a [&'static str],
+    /// Of a tool that is registered; its methods are in `core/tool/view.rs`.
+    pub(crate) tool: Option<&'a ToolEntry>,
+    /// All tools, where a list of them is made.
+    pub(crate) all: Option<&'a Entries<ToolEntry>>,
+}
+
+impl fmt::Debug for ItemView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, name, scopes, tags, .. } = self;
+        let mut f = f.debug_struct("ItemView");
+        f.field("kind", kind).field("name", name).field("scopes", scopes).field("tags", tags).finish()
+    }
 }
 
 impl<'a> ItemView<'a> {
+    pub(crate) const fn new(kind: ItemKind, name: &'a str, scopes: &'a [String]) -> Self {
+        Self { kind, name, scopes, tags: &[], tool: None, all: None }
+    }
+
     /// The kind of the item.
     #[must_use]
     pub fn kind(&self) -> ItemKind {
@@ -200,7 +218,7 @@ mod tests {
     use super::*;
 
     fn view<'a>(name: &'a str, scopes: &'a [String]) -> ItemView<'a> {
-        ItemView { kind: ItemKind::Tool, name, scopes, tags: &[] }
+        ItemView::new(ItemKind::Tool, name, scopes)
     }
 
     fn scopes(names: &[&str]) -> Vec<String> {

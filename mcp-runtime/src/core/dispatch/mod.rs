@@ -3,6 +3,7 @@
 
 mod batch;
 mod connection_state;
+mod forwarded_call;
 mod inbound;
 mod input_required;
 mod item_call;

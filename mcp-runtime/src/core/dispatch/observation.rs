@@ -152,7 +152,12 @@ impl Observation {
 
     fn start(server: &Server, request: Request<'_>) -> Self {
         let method = Method::of_name(request.method).map_or(OTHER, |method| method.name);
-        let item = ObservedItem::find(&server.registry(), &request);
+        let registry = server.registry();
+        // of a call that is passed on, the call that it becomes
+        let forwarded = server.forwarded(&registry, &request);
+        let params = forwarded.as_ref().map(|call| call.params(request.params));
+        let request = params.as_ref().map_or(request, |params| request.with_params(params));
+        let item = ObservedItem::find(&registry, &request);
         let connection = request.context.connection.as_deref();
         let mut observation = Self::new(server, method, request.revision, Network::of(connection), item);
         let traceparent = traceparent(&request);

@@ -23,7 +23,7 @@ use crate::core::{
     maybe_ready::MaybeReady,
     protocol::{self, LogLevel, META_LOG_LEVEL, Method, OPEN_STREAMS, Revision},
     reason::Reason,
-    server::{Registry, Server},
+    server::Server,
     sync::Mutex,
     tool::ToolEntry,
 };
@@ -68,6 +68,16 @@ impl<'a> Request<'a> {
     #[cfg(feature = "tasks")]
     pub(crate) fn resumed(params: &'a Params<'a>, context: &'a RequestContext) -> Self {
         Self { method: "tools/call", id: "0", params, text: "", revision: Revision::LATEST, context }
+    }
+
+    /// The same in another context.
+    pub(super) fn with_context(self, context: &'a RequestContext) -> Self {
+        Self { context, ..self }
+    }
+
+    /// The same with other parameters.
+    pub(super) fn with_params(self, params: &'a Params<'a>) -> Self {
+        Self { params, ..self }
     }
 
     /// Whether it is answered with a stream of notifications.
@@ -315,7 +325,7 @@ impl Server {
     }
 
     fn route_by_method(&self, request: Request<'_>) -> Result<Response, Reply> {
-        let registry: &Registry = &self.registry();
+        let registry = &self.registry();
         match request.method {
             // in every revision
             "tools/call" if self.offers_tools(registry) => return self.call_tool(request, registry),

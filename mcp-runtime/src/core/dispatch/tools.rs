@@ -39,7 +39,11 @@ pub(super) struct CallTool<'a> {
 }
 
 impl Server {
-    pub(super) fn call_tool(&self, request: Request<'_>, registry: &Registry) -> Result<Response, Reply> {
+    pub(super) fn call_tool(
+        &self,
+        request: Request<'_>,
+        registry: &Arc<Registry>,
+    ) -> Result<Response, Reply> {
         let name = request.name()?;
         let arguments = request.arguments()?;
         let entry = registry.tools.find_for(self, &request, &name)?;
@@ -63,9 +67,12 @@ impl Server {
                 _ => Err(refusal),
             };
         }
-        let arguments = match &entry.given {
+        let arguments = match &entry.before {
             None => Cow::Borrowed(arguments),
-            Some(given) => match given.apply(&entry.input, arguments, entry.spec.strict) {
+            Some(before) => match before.given.apply(&entry.input, arguments, entry.spec.strict) {
+                Ok(arguments) if before.forward.is_some() => {
+                    return self.forward_call(request, registry, entry.clone(), &arguments);
+                }
                 Ok(given) => Cow::Owned(given),
                 Err(text) => {
                     let result = ToolResult::error(text);

@@ -172,7 +172,7 @@ pub(crate) fn null_is_absent<'de, T: Deserialize<'de> + Default, D: Deserializer
 struct CowStr<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// The `params` of a message: the members that most requests have, and all others, as raw JSON.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Params<'a> {
     pub(crate) name: Option<&'a RawValue>,
     pub(crate) uri: Option<&'a RawValue>,
@@ -220,6 +220,11 @@ impl<'de: 'a, 'a> Visitor<'de> for &mut Params<'a> {
 }
 
 impl<'a> Params<'a> {
+    /// The same of a call of that name, with these arguments.
+    pub(crate) fn of_call(self, name: &'a RawValue, arguments: &'a RawValue) -> Self {
+        Self { name: Some(name), arguments: Some(arguments), ..self }
+    }
+
     /// A member that has no field; null counts as its absence.
     pub(crate) fn get(&self, key: &str) -> Option<&'a RawValue> {
         self.others.get(key).filter(is_not_null)
@@ -252,7 +257,7 @@ fn is_not_null(raw: &&RawValue) -> bool {
 }
 
 /// The `_meta` of a request: the members that the protocol reserves, and all others.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Meta<'a> {
     pub(crate) version: Option<&'a RawValue>,
     pub(crate) capabilities: Option<&'a RawValue>,
@@ -371,7 +376,7 @@ pub(crate) fn parse_batch(text: &[u8]) -> Option<Vec<&RawValue>> {
 }
 
 /// Members of an object in order, duplicate keys included.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Members<'a, V = &'a RawValue>(pub(crate) Vec<(Cow<'a, str>, V)>);
 
 impl<V> Default for Members<'_, V> {

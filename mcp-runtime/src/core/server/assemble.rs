@@ -1,7 +1,14 @@
 //! Assembles a registry: prefixes names, finds duplicates and missing state, and reports every error at once. Items add
 //! themselves, since only what they are of knows their kinds; the tools are here.
 
-use std::{any::Any, collections::HashMap, sync::Arc};
+use std::{
+    any::Any,
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use super::{
     Capabilities, Entries, Open, Parts, Registry, ServerHandle,
@@ -253,11 +260,14 @@ impl Assembly<'_> {
         if !self.errors.is_empty() {
             return Err(self.errors);
         }
+        let has_forwarders = self.tools.iter().any(|(tool, _)| tool.is_forwarder());
         let mut tools = Entries::default();
         self.tools.into_iter().for_each(|(tool, _)| tools.push(Arc::new(tool)));
         capabilities.extend(self.lasting.iter().cloned());
         let (capabilities, refused) = (Capabilities(capabilities), self.refused);
-        Ok(Registry { tools, capabilities, lasting: self.lasting, refused })
+        static GENERATION: AtomicU64 = AtomicU64::new(1);
+        let generation = GENERATION.fetch_add(1, Ordering::Relaxed);
+        Ok(Registry { tools, capabilities, lasting: self.lasting, refused, generation, has_forwarders })
     }
 }
 

@@ -283,6 +283,12 @@ impl ServerBuilder {
                  move its `.auth(..)` there"
             )));
         }
+        if other.options.lists.listed.is_some() {
+            self.errors.push(BuildError::new(format!(
+                "the server that is mounted as `{prefix}` decides what lists show, which only the outer one can do\n\
+                 move what decides it there: `.lists(|lists| lists.listed(..))`, or the addition"
+            )));
+        }
         let joined = |inner: &str| match (prefix.is_empty(), inner.is_empty()) {
             (true, _) => inner.to_owned(),
             (_, true) => prefix.to_owned(),

@@ -2,7 +2,10 @@
 //! named in logs in one way, and get into a registry in one way: transforms change them, and their names are unique. The
 //! other parts of a kind are in its own module. Resources are not among these: they are found by URI and by template.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 use super::{
     Assembly, List, PageCache,
@@ -55,7 +58,15 @@ pub(crate) trait Entry {
     /// The part that access decisions use.
     fn view(&self) -> ItemView<'_> {
         let ItemSpec { name, scopes, .. } = self.item();
-        ItemView { kind: Self::KIND, name, scopes, tags: self.tags() }
+        ItemView { tags: self.tags(), ..ItemView::new(Self::KIND, name, scopes) }
+    }
+
+    /// The same where a list of these is made.
+    fn view_in<'a>(&'a self, _all: &'a Entries<Self>) -> ItemView<'a>
+    where
+        Self: Sized,
+    {
+        self.view()
     }
 }
 
@@ -65,11 +76,13 @@ pub(crate) struct Entries<E> {
     // of so few names a tree costs less than the hash of one
     index: BTreeMap<String, usize>,
     pages: PageCache,
+    /// How long the entries of all are, once it is asked for.
+    pub(crate) bytes: OnceLock<usize>,
 }
 
 impl<E> Default for Entries<E> {
     fn default() -> Self {
-        Self { all: Vec::new(), index: BTreeMap::new(), pages: PageCache::default() }
+        Self { all: Vec::new(), index: BTreeMap::new(), pages: PageCache::default(), bytes: OnceLock::new() }
     }
 }
 
@@ -87,12 +100,17 @@ impl<E: Entry> Entries<E> {
         self.all.iter()
     }
 
+    /// The item with this name, whoever may see it.
+    pub(crate) fn any(&self, name: &str) -> Option<&Arc<E>> {
+        self.index.get(name).and_then(|n| self.all.get(*n))
+    }
+
     /// The item with this name.
     ///
     /// # Errors
     /// It does not exist, or may not be called.
     pub(crate) fn find(&self, name: &str, access: Access<'_>) -> Result<&Arc<E>, AccessError<'_>> {
-        let entry = self.index.get(name).and_then(|n| self.all.get(*n)).ok_or(AccessError::Unknown)?;
+        let entry = self.any(name).ok_or(AccessError::Unknown)?;
         if access.rules.is_some() {
             access.check(entry.view())?;
         }
@@ -135,8 +153,9 @@ impl<E: Entry> Entries<E> {
         write: fn(&E, &mut Vec<u8>, Revision),
     ) -> Result<Response, Reply> {
         let entries = |revision, access: Access<'_>| {
-            let visible = self.all.iter().filter(|entry| access.sees(entry.view()));
-            visible.map(|entry| write_entry(|out| write(entry, out, revision))).collect()
+            let lists = &server.options().lists;
+            let listed = self.all.iter().filter(|entry| lists.shows(entry.view_in(self), access));
+            listed.map(|entry| write_entry(|out| write(entry, out, revision))).collect()
         };
         server.list(request, List { key, entries: &entries, pages: &self.pages })
     }

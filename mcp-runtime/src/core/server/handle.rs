@@ -221,7 +221,10 @@ impl ServerHandle {
             });
             let changed: Vec<&ItemChange> = of_list.collect();
             if !changed.is_empty() {
-                let sees = |viewer: Access<'_>| changed.iter().any(|change| viewer.sees(change.view()));
+                let may_show_others = shared.parts.options.lists.listed.is_some();
+                let sees = |viewer: Access<'_>| {
+                    may_show_others || changed.iter().any(|change| viewer.sees(change.view()))
+                };
                 shared.parts.hub.publish_to(published, sees);
             }
         }
@@ -504,7 +507,7 @@ impl ItemChange {
     /// The part that access decisions use.
     fn view(&self) -> ItemView<'_> {
         let Self { kind, name, scopes, tags, .. } = self;
-        ItemView { kind: *kind, name, scopes, tags }
+        ItemView { tags, ..ItemView::new(*kind, name, scopes) }
     }
 }
 

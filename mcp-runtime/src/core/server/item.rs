@@ -12,7 +12,7 @@ use crate::{
         arguments::{BoxFuture, Inject},
         build_error::BuildError,
         config::Options,
-        connection::ItemKind,
+        connection::{ItemKind, ItemView, Principal},
         extensions::Extensions,
         gates::Gates,
         item::{ItemDescriptor, ItemLayer, ItemSpec},
@@ -241,6 +241,19 @@ impl Addition {
     {
         let (name, run) = (name.into(), Arc::new(move || -> BoxFuture<bool> { Box::pin(check()) }));
         Self::of(move |builder| builder.options.add_readiness_check(name, run))
+    }
+
+    /// Adds a rule for what lists show, as [`ListOptions::listed`](crate::config::ListOptions::listed) does.
+    #[must_use]
+    pub fn listed(
+        mut self,
+        rule: impl Fn(Option<&Principal>, &ItemView<'_>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let add = |builder: &mut ServerBuilder| {
+            builder.options.lists = std::mem::take(&mut builder.options.lists).listed(rule);
+        };
+        self.0.push(Box::new(add));
+        self
     }
 
     pub(crate) fn of(add: impl FnOnce(&mut ServerBuilder) + 'static) -> Self {

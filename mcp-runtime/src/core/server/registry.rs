@@ -15,6 +15,10 @@ pub(crate) struct Registry {
     pub(super) lasting: Capabilities,
     /// Items of additions that cannot be offered.
     pub(super) refused: Vec<Refused>,
+    /// Its number among all registries of the process.
+    pub(crate) generation: u64,
+    /// Whether some tool passes its calls on.
+    pub(crate) has_forwarders: bool,
 }
 
 impl Registry {

@@ -5,7 +5,7 @@ use std::{any::Any, sync::Arc};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Hints, ToolCall, ToolDef, ToolDescriptor, ToolSpec,
+    ForwardFn, Hints, ToolCall, ToolDef, ToolDescriptor, ToolSpec,
     header_param::header_params,
     schema::{
         Enforcement, HandWrittenSchema, InputSchema, OutputSchema, check_flatten, input_schema, output_schema,
@@ -17,14 +17,14 @@ use crate::{
             AnyArg, ArgumentChange, BoundRule, GivenArguments, ToolInput, declaration_errors, has_flatten,
         },
         build_error::BuildError,
-        connection::{HeaderParam, ItemKind},
+        connection::{HeaderParam, ItemKind, ItemView},
         context::Continuation,
         extensions::Extensions,
         item::ItemSpec,
         item_function::{Function, ItemFunction},
         jsonrpc::Object,
         protocol::Revision,
-        server::Entry,
+        server::{Entries, Entry},
     },
     schema::{Validator, flat_root},
 };
@@ -42,10 +42,19 @@ pub(crate) struct ToolEntry {
     pub(crate) continuation: Option<Arc<dyn Continuation>>,
     /// Headers that mirror arguments.
     pub(crate) header_params: Vec<HeaderParam>,
-    /// Arguments that its function gets from the server, if there are any.
-    pub(crate) given: Option<Box<GivenArguments>>,
+    /// What comes before its function, if anything does.
+    pub(crate) before: Option<Box<BeforeCall>>,
     /// The URI of its page as registered on this server; set when all resources are known.
     pub(crate) page: Option<String>,
+}
+
+/// What the server does with the arguments of a call before its function gets them.
+#[derive(Default)]
+pub(crate) struct BeforeCall {
+    /// Arguments that the function gets from the server.
+    pub(crate) given: GivenArguments,
+    /// Passes the call on to another tool, in place of a function.
+    pub(crate) forward: Option<ForwardFn>,
 }
 
 impl Entry for ToolEntry {
@@ -67,6 +76,15 @@ impl Entry for ToolEntry {
 
     fn tags(&self) -> &'static [&'static str] {
         self.spec.tags
+    }
+
+    fn view(&self) -> ItemView<'_> {
+        let ItemSpec { name, scopes, .. } = &self.spec.item;
+        ItemView { tags: self.spec.tags, tool: Some(self), ..ItemView::new(ItemKind::Tool, name, scopes) }
+    }
+
+    fn view_in<'a>(&'a self, all: &'a Entries<Self>) -> ItemView<'a> {
+        ItemView { all: Some(all), ..self.view() }
     }
 
     fn change_arguments(&mut self, changes: &[(String, ArgumentChange)]) -> Result<(), BuildError> {
@@ -108,7 +126,9 @@ impl Entry for ToolEntry {
             self.header_params =
                 header_params(&shown, self.spec.strict).map_err(|text| self.spec.build_error(text))?;
             self.input.show(shown);
-            self.given = Some(given).filter(|given| !given.is_empty()).map(Box::new);
+            if self.before.is_some() || !given.is_empty() {
+                self.before.get_or_insert_default().given = given;
+            }
         }
         Ok(())
     }
@@ -182,6 +202,13 @@ impl ToolEntry {
         let mut spec = tool.spec.clone();
         spec.item.name = name;
         spec.strict |= strict;
+        let forward = spec.forward.take();
+        if let Some(option) = forward.as_ref().and_then(|_| spec.option_of_function()) {
+            let text = "set it on the tools that are called";
+            return Err(
+                spec.build_error(format!("it passes its calls on, so `{option}` has no effect\n{text}"))
+            );
+        }
         // the definition has them, for the next registry
         let (schema, output) = (spec.input_schema.take(), spec.output_schema.take());
         let error = |text: String| spec.build_error(text);
@@ -204,7 +231,11 @@ impl ToolEntry {
         let kept_nulls = spec.kept_nulls.clone().or_else(|| (!schema.is_trusted()).then(Vec::new));
         input.kept_nulls = kept_nulls.map(|names| names.into_iter().collect());
         let output = output.map(|schema| schema.output(name, is_new)).transpose().map_err(error)?;
-        Self::new(spec, ItemFunction::Runtime(tool.handler.clone()), state, input, None, output)
+        let function = ItemFunction::Runtime(tool.handler.clone());
+        let mut entry = Self::new(spec, function, state, input, None, output)?;
+        entry.before =
+            forward.map(|forward| Box::new(BeforeCall { forward: Some(forward), ..BeforeCall::default() }));
+        Ok(entry)
     }
 
     fn new(
@@ -227,7 +258,7 @@ impl ToolEntry {
             output,
             continuation: None,
             header_params,
-            given: None,
+            before: None,
             page: None,
         })
     }

@@ -3,14 +3,17 @@
 mod added;
 mod builder;
 mod entry;
+mod forward;
 mod header_param;
 pub(crate) mod output;
 mod result_limit;
 mod schema;
 pub(crate) mod spec;
+mod view;
 
 pub use builder::{ToolBuilder, ToolCall, ToolDef};
 pub(crate) use entry::ToolEntry;
+pub(crate) use forward::ForwardFn;
 pub(crate) use header_param::header_params;
 pub(crate) use output::Structured;
 pub(crate) use output::ToolResult;
@@ -23,6 +26,8 @@ pub use spec::Hints;
 pub use spec::TaskMode;
 pub(crate) use spec::ToolDescriptor;
 pub(crate) use spec::ToolSpec;
+pub(crate) use view::PinnedRegistry;
+pub use view::{ListSize, Tools};
 
 use super::item::Typed;
 #[cfg(feature = "macros")]

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use super::schema::HandWrittenSchema;
+use super::{ForwardFn, schema::HandWrittenSchema};
 use crate::{
     core::{
         build_error::BuildError,
@@ -132,6 +132,8 @@ pub(crate) struct ToolSpec {
     pub(crate) remedy: Option<&'static str>,
     pub(crate) hints: Hints,
     pub(crate) max_concurrency: Option<usize>,
+    /// Passes its calls on.
+    pub(super) forward: Option<ForwardFn>,
     pub(crate) strict: bool,
     /// The URI of the page that shows its results, without the prefix of a mount.
     pub(crate) ui: Option<String>,
@@ -164,6 +166,7 @@ impl ToolSpec {
                 open_world: def.open_world,
             },
             max_concurrency: def.max_concurrency,
+            forward: None,
             strict: def.strict,
             ui: def.ui.map(str::to_owned),
             visibility: def.visibility,

@@ -60,6 +60,8 @@ mod docs {
     struct Events;
     #[doc = include_str!("../docs/tasks.md")]
     struct Tasks;
+    #[doc = include_str!("../docs/search.md")]
+    struct Search;
     #[doc = include_str!("../docs/state.md")]
     struct State;
     #[doc = include_str!("../docs/token-exchange.md")]

@@ -16,6 +16,7 @@
 //! | `prometheus` | promtool; Prometheus, if asked for |
 //! | `redis`, `shared` | Redis; Valkey, if there is one |
 //! | `routes` | the crate `utoipa`, which takes long to compile |
+//! | `search` | npm |
 //! | `schema_oracle` | the crates `jsonschema` and `proptest`, which take long to compile |
 //! | `telemetry` | the SDK of OpenTelemetry, which takes long to compile |
 //! | `tls` | aws-lc, which takes long to compile |
@@ -37,6 +38,7 @@ mod prometheus;
 mod redis;
 mod routes;
 mod schema_oracle;
+mod search;
 #[cfg(unix)]
 #[path = "../shared/mod.rs"]
 mod shared;

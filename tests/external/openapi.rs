@@ -14,17 +14,17 @@ use mcp_runtime_openapi::{OpenApi, Route};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 
-const GITHUB: &str = "@octokit/openapi/generated/api.github.com.json";
+pub(crate) const GITHUB: &str = "@octokit/openapi/generated/api.github.com.json";
 
 /// The files of these packages, each by the path of one in `node_modules`.
-fn descriptions() -> Result<PathBuf, Missing> {
+pub(crate) fn descriptions() -> Result<PathBuf, Missing> {
     let manifest = json!({ "private": true, "dependencies": {
         "@digdir/dialogporten-schema": "1.118.6", "@octokit/openapi": "23.0.2", "rclone-openapi": "1.75.0",
     } });
     Ok(package::npm(&manifest.to_string())?.join("node_modules"))
 }
 
-fn parse(folder: &std::path::Path, file: &str) -> OpenApi {
+pub(crate) fn parse(folder: &std::path::Path, file: &str) -> OpenApi {
     let text = fs::read_to_string(folder.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
     OpenApi::parse(text).unwrap_or_else(|error| panic!("{file}: {error}")).server("https://api.example.com")
 }

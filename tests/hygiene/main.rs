@@ -441,6 +441,7 @@ fn no_file_of_a_published_package_includes_a_file_outside_of_it() {
             "mcp-runtime/mcp-dev",
             "mcp-runtime/openapi",
             "mcp-runtime/remote",
+            "mcp-runtime/search",
             "mcp-runtime/schema",
             "mcp-runtime",
         ];

@@ -11,7 +11,7 @@ use std::{
 use public_api::Builder;
 
 /// The packages under `mcp-runtime`.
-const PACKAGES: [&str; 5] = ["exchange", "fetch", "openapi", "remote", "schema"];
+const PACKAGES: [&str; 6] = ["exchange", "fetch", "openapi", "remote", "schema", "search"];
 
 /// What rustdoc writes beside the documentation, in the folder that this test was built in.
 fn interface(krate: &str) -> Vec<String> {

@@ -19,7 +19,7 @@ pub fn manifest_dir() -> &'static Path {
 }
 
 /// The packages in the order in which they are published: each depends only on those before it.
-pub const PUBLISHED: [&str; 8] = [
+pub const PUBLISHED: [&str; 9] = [
     "mcp-runtime-macros",
     "mcp-runtime-schema",
     "mcp-runtime-fetch",
@@ -27,6 +27,7 @@ pub const PUBLISHED: [&str; 8] = [
     "mcp-runtime-openapi",
     "mcp-runtime-exchange",
     "mcp-runtime-remote",
+    "mcp-runtime-search",
     "mcp-dev",
 ];
 

@@ -13,6 +13,7 @@ mod openapi;
 mod protected;
 mod remote;
 mod runner;
+mod search;
 mod service;
 mod state;
 mod tenants;

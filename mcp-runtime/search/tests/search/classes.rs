@@ -254,7 +254,7 @@ async fn batches_retries_and_tasks_are_judged_like_other_calls() {
     });
     client.call("call_destructive", to("asks", json!({}))).await.expect_text("sure: true");
     client.call("call_read_only", to("asks", json!({}))).await.expect_failure("call_destructive");
-    // the state of a call that was approved is no approval of another one
+    // the state of a call that was approved does not approve another one
     let tools = json!({ "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {} }, "extensions": { "io.modelcontextprotocol/tasks": {} } } });
     let asked = |caller: &str, more: Value| {
         let mut params = json!({ "name": caller, "arguments": to("asks", json!({})), "_meta": tools });

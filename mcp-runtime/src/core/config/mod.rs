@@ -289,7 +289,7 @@ impl ListOptions {
     }
 
     /// Leaves items out of the lists of tools, prompts, resources and templates for which this rule returns `false`. They
-    /// can still be called by whoever may call them: a client that has their names from elsewhere, such as the result of a
+    /// can still be called by those who may call them: a client that has their names from elsewhere, such as the result of a
     /// tool, uses them. With several rules, an item is listed if all of them say so.
     ///
     /// The rule must not depend on the client or the connection, which the protocol

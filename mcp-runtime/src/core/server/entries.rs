@@ -100,7 +100,7 @@ impl<E: Entry> Entries<E> {
         self.all.iter()
     }
 
-    /// The item with this name, whoever may see it.
+    /// The item with this name, for every caller.
     pub(crate) fn any(&self, name: &str) -> Option<&Arc<E>> {
         self.index.get(name).and_then(|n| self.all.get(*n))
     }

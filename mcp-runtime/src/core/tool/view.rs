@@ -87,7 +87,7 @@ impl Tools {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListSize {
-    /// The tools, whoever may see them.
+    /// The tools, those included that only some callers may see.
     pub tools: usize,
     /// The bytes of their entries on the wire.
     pub bytes: usize,
@@ -154,7 +154,7 @@ impl<'a> ItemView<'a> {
         visibility.is_none_or(|users| users.iter().any(|user| user == "model"))
     }
 
-    /// How large the list of all tools is, whoever may see them; known where a list is made, and in [`Context::tools`].
+    /// How large the list of all tools is, for all callers together; known where a list is made, and in [`Context::tools`].
     #[must_use]
     pub fn list_size(&self) -> Option<ListSize> {
         let all = self.all?;

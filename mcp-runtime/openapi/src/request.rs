@@ -8,9 +8,8 @@ use std::{
     ops::RangeInclusive,
 };
 
-use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use mcp_runtime::ToolError;
+use mcp_runtime::{ToolError, content::Bytes};
 use percent_encoding::{
     AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_decode, percent_decode_str, utf8_percent_encode,
 };
@@ -784,21 +783,8 @@ fn check_written(members: &[Member<'_>], is_empty: bool) -> Result<(), ToolError
 /// URLs, or as a `data:` URL.
 fn write_bytes(argument: &str, value: &Value, out: &mut Writer) -> Result<(), ToolError> {
     let invalid = || ToolError::new(format!("`{argument}` is not base64"));
-    let text = value.as_str().ok_or_else(invalid)?.trim();
-    let text = match text.strip_prefix("data:") {
-        Some(url) => url.split_once(";base64,").ok_or_else(invalid)?.1,
-        None => text,
-    };
-    let letters = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).map(|byte| match byte {
-        b'-' => b'+',
-        b'_' => b'/',
-        byte => byte,
-    });
-    let letters: Vec<u8> = letters.collect();
-    let end = letters.iter().rposition(|byte| *byte != b'=').map_or(0, |at| at + 1);
-    out.reserve(end / 4 * 3)?;
-    let bytes = STANDARD_NO_PAD.decode(letters.get(..end).unwrap_or_default());
-    out.push(&bytes.map_err(|_| invalid())?)
+    let Bytes(bytes) = value.as_str().and_then(Bytes::from_base64).ok_or_else(invalid)?;
+    out.push(&bytes)
 }
 
 /// Writes a body of several parts.

@@ -86,10 +86,7 @@ impl Response {
                 return Err(ToolError::new(text));
             }
             Content::None => ToolResult::text(status.to_string()),
-            Content::Json(json) => {
-                let result = ToolResult::text(json.get().to_owned());
-                result.structured(&json).map_err(ToolError::private)?
-            }
+            Content::Json(json) => ToolResult::json(&json).map_err(ToolError::private)?,
             Content::Text(text) if media == "text/plain" => ToolResult::text(text),
             Content::Text(text) => ToolResult::new([Embedded::text(uri, media, text).into()]),
             Content::Bytes(bytes) if media.starts_with("image/") => {
@@ -113,7 +110,7 @@ impl Response {
         let (_, media, content) = self.content(false)?;
         Ok(match content {
             Content::None => ResourceContents::text(""),
-            Content::Json(json) => ResourceContents::text(json.get()).mime(media),
+            Content::Json(json) => ResourceContents::json(&json).map_err(ToolError::private)?.mime(media),
             Content::Text(text) => ResourceContents::text(text).mime(media),
             Content::Bytes(bytes) => ResourceContents::blob(bytes).mime(bytes_type(media)),
         })

@@ -189,6 +189,10 @@ pub fn without_position(error: &serde_json::Error) -> String {
     {
         text.truncate(at);
     }
+    if matches!(&*text, "unexpected end of hex escape" | "lone leading surrogate in hex escape") {
+        return "a text has half of a character, such as `\\ud83d` alone; send all of it, or leave it out"
+            .to_owned();
+    }
     text
 }
 

@@ -105,7 +105,10 @@ async fn arguments_of_a_prompt_that_cannot_be_read_are_refused_with_the_reason()
     for (value, reason) in [
         (r#""a","name":"b""#, "name: is given more than once"),
         (r#"{"a":1,"a":2}"#, "name.a: is given more than once"),
-        (r#""\ud800""#, "hex escape"),
+        (
+            r#""\ud800""#,
+            "a text has half of a character, such as `\\ud83d` alone; send all of it, or leave it out",
+        ),
         (&deep, "recursion limit exceeded"),
     ] {
         let params = format!(r#""name":"greet","arguments":{{"name":{value}}}"#);
@@ -150,6 +153,7 @@ async fn every_character_survives_on_one_line() {
     {
         let reply = call(&mut server, "echo", arguments).await;
         assert_eq!(reply["result"]["isError"], true, "{arguments}: {reply}");
+        assert!(text_of(&reply).contains("has half of a character"), "{arguments}: {reply}");
     }
     // the value of an unknown key is ignored whatever it is
     let reply = call(&mut server, "echo", r#"{"message":"x","\ud800":1}"#).await;
@@ -254,4 +258,43 @@ async fn integers_of_128_bits_are_exact_everywhere() {
     }
     let error = build_error(mcp_runtime::server!().tool::<wide_default>());
     assert!(error.contains("`n`: its default cannot be published"), "{error}");
+}
+
+#[tokio::test]
+async fn half_of_a_surrogate_pair_is_replaced_in_results_that_the_program_makes() {
+    use serde_json::value::RawValue;
+
+    /// JSON of somebody else.
+    #[derive(serde::Serialize, schemars::JsonSchema)]
+    struct Foreign(#[schemars(with = "BTreeMap<String, String>")] Box<RawValue>);
+
+    const CUT: &str = r#"{"cut":"a\ud83d","whole":"\ud83d\ude00","escaped":"\\ud83d"}"#;
+    const LEGIBLE: &str = r#"{"cut":"a\ufffd","whole":"\ud83d\ude00","escaped":"\\ud83d"}"#;
+
+    fn foreign() -> Foreign {
+        Foreign(RawValue::from_string(CUT.to_owned()).expect("JSON"))
+    }
+    #[mcp_tool]
+    fn typed() -> Json<Foreign> {
+        Json(foreign())
+    }
+    #[mcp_tool]
+    fn parts() -> Result<ToolResult, ToolError> {
+        ToolResult::text("a").structured(&foreign()).map_err(ToolError::private)
+    }
+    #[mcp_resource(uri = "raw://cut")]
+    fn cut() -> Json<Foreign> {
+        Json(foreign())
+    }
+    let server = serve(mcp_runtime::server!().tool::<typed>().tool::<parts>().resource::<cut>());
+    let value: Value = serde_json::from_str(LEGIBLE).expect("JSON");
+    let reply = server.call("typed", json!({})).await;
+    assert_eq!((reply.text(), &reply.value()["structuredContent"]), (LEGIBLE.to_owned(), &value), "{reply}");
+    assert_eq!(server.call("parts", json!({})).await.value()["structuredContent"], value);
+    assert_eq!(server.read("raw://cut").await.value()["contents"][0]["text"], LEGIBLE);
+
+    // a result of another server is passed on as it came
+    let wire = format!(r#"{{"content":[],"structuredContent":{CUT}}}"#);
+    let passed = ToolResult::from_wire(&RawValue::from_string(wire).expect("JSON")).expect("a result");
+    assert!(passed.structured_content().is_none(), "no text of Rust has it");
 }

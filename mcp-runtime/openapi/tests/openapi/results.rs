@@ -39,6 +39,22 @@ async fn json_is_structured_content_with_the_schema_of_the_response() {
 }
 
 #[tokio::test]
+async fn half_of_a_surrogate_pair_is_replaced_in_text_and_structured_content() {
+    let recorder = Recorder::answering(|| {
+        response(200, "application/json", r#"{ "s": "a\ud83d", "t": "\ud83d\ude00" }"#)
+    })
+    .await;
+    let object = json!({ "type": "object" });
+    let server = recorder.serve(&one("GET /", &returning("application/json", &object)));
+    let reply = server.call("call", json!({})).await;
+    reply.expect_text(r#"{"s":"a\ufffd","t":"\ud83d\ude00"}"#);
+    assert_eq!(reply.value()["structuredContent"], json!({ "s": "a\u{fffd}", "t": "😀" }));
+    let api = OpenApi::parse(&*one("GET /cut", &json!({}))).expect("a description").server(&recorder.url);
+    let contents = serve(api.resource(Route::get("/cut"))).read("api:///cut").await;
+    assert_eq!(contents.value()["contents"][0]["text"], r#"{"s":"a\ufffd","t":"\ud83d\ude00"}"#);
+}
+
+#[tokio::test]
 async fn lists_are_wrapped_for_clients_that_take_only_objects() {
     let recorder = Recorder::answering(|| response(200, "application/json", "[1]")).await;
     let schema = json!({ "type": "array", "items": { "type": "integer" } });

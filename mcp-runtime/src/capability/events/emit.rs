@@ -12,6 +12,7 @@ use crate::core::{
     connection::Principal,
     context::Context,
     crypto::random_id,
+    jsonrpc::legible_json,
     protocol::ItemList,
     server::{Error, Result, Server, ServerHandle, WeakServer},
 };
@@ -43,7 +44,7 @@ impl<E: Event + EventOf<P>, P: Payload> PayloadOf<E> for P {
     const EVENT: &'static EventDescriptor = E::DESCRIPTOR;
 
     fn to_json(&self) -> serde_json::Result<String> {
-        serde_json::to_string(self)
+        legible_json(self)
     }
 }
 

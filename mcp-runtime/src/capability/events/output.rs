@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::core::{
     error::ToolError,
     item_output::{IntoOutput, ItemOutput},
+    jsonrpc::legible_json,
 };
 
 /// The form of an event that one subscription gets.
@@ -41,7 +42,7 @@ impl IntoOutput<EventResult> for bool {
 impl<T: Serialize + JsonSchema> IntoOutput<EventResult> for Option<T> {
     fn into_output(self) -> Result<EventResult, ToolError> {
         let Some(value) = self else { return Ok(EventResult::Nothing) };
-        serde_json::to_string(&value).map(EventResult::Json).map_err(ToolError::private)
+        legible_json(&value).map(EventResult::Json).map_err(ToolError::private)
     }
 
     fn schema(generator: &mut SchemaGenerator, _: bool) -> Option<Schema> {

@@ -133,8 +133,8 @@ impl<T: Serialize> IntoOutput<ResourceResult> for Json<T> {
     const MIME: Option<&'static str> = Some("application/json");
 
     fn into_output(self) -> Result<ResourceResult, ToolError> {
-        let json = serde_json::to_string(&self.0).map_err(ToolError::private)?;
-        Ok(ResourceResult::new([ResourceContents::text(json)]))
+        let json = ResourceContents::json(&self.0).map_err(ToolError::private)?;
+        Ok(ResourceResult::new([json]))
     }
 }
 

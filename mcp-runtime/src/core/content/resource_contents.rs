@@ -2,21 +2,13 @@
 
 use std::borrow::Cow;
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 #[cfg(feature = "client")]
 use super::WireRest;
 use super::{block::BinaryData, meta_setter};
-
-/// Bytes of a resource, sent as a base64 `blob`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bytes(pub Vec<u8>);
-
-impl<T: Into<Vec<u8>>> From<T> for Bytes {
-    fn from(bytes: T) -> Self {
-        Self(bytes.into())
-    }
-}
+use crate::core::jsonrpc::legible_json;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ResourceBody {
@@ -59,6 +51,14 @@ impl ResourceContents {
     /// Text contents.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(ResourceBody::Text(text.into()))
+    }
+
+    /// Text contents that are a value as JSON.
+    ///
+    /// # Errors
+    /// `value` has no JSON form.
+    pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
+        legible_json(value).map(Self::text)
     }
 
     /// Binary contents.

@@ -2,7 +2,6 @@
 
 mod error;
 mod message;
-#[cfg(feature = "client")]
 mod surrogates;
 mod writer;
 
@@ -12,6 +11,7 @@ pub(crate) use message::{
     JsonRpcMessage, MAX_ID_BYTES, MalformedMessage, Members, Meta, Params, RequestId, decode_string,
     is_valid_id, null_is_absent, parse, parse_batch,
 };
+pub(crate) use surrogates::legible_json;
 #[cfg(feature = "client")]
 pub(crate) use surrogates::replace_lone_surrogates;
 pub(crate) use writer::{Object, notification, replace_line_breaks, request, write_array, write_string};

@@ -4,6 +4,7 @@
 use std::{borrow::Cow, sync::LazyLock};
 
 use memchr::memmem::Finder;
+use serde::Serialize;
 
 /// `json` with the replacement character in place of each half of a surrogate pair; everything else as it is, also where it
 /// is not valid JSON. Costs a search for `\u` in a text without any.
@@ -34,6 +35,18 @@ pub(crate) fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     }
     replaced.push_str(json.get(copied..).unwrap_or_default());
     replaced.into()
+}
+
+/// A value as JSON in which no text has half of a surrogate pair: a value that holds JSON of others may.
+///
+/// # Errors
+/// It has no JSON form.
+pub(crate) fn legible_json<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<String> {
+    let json = serde_json::to_string(value)?;
+    Ok(match replace_lone_surrogates(&json) {
+        Cow::Borrowed(_) => json,
+        Cow::Owned(replaced) => replaced,
+    })
 }
 
 /// The code unit of an escape `\uXXXX` that begins there.

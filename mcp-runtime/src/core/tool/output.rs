@@ -14,7 +14,7 @@ use crate::core::{
     content::{Content, ContentWriter, Json, meta_setter},
     error::ToolError,
     item_output::{IntoOutput, ListOutput, TextOutput},
-    jsonrpc::{Object, write_array},
+    jsonrpc::{Object, legible_json, write_array},
     protocol::Revision,
 };
 
@@ -78,6 +78,16 @@ impl ToolResult {
         Self { content: vec![text.into().into()], ..Self::default() }
     }
 
+    /// A result whose `structuredContent` is `value`, and whose text block is the same JSON, as [`Json`] gives it; declare its schema
+    /// with `output = Type` on the tool.
+    ///
+    /// # Errors
+    /// `value` has no JSON form.
+    pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
+        let json = legible_json(value)?;
+        Ok(Self { structured: Some(json.clone()), ..Self::text(json) })
+    }
+
     /// A failed result that shows `text` to the model.
     pub fn error(text: impl Into<Cow<'static, str>>) -> Self {
         Self { is_error: true, ..Self::text(text) }
@@ -92,12 +102,12 @@ impl ToolResult {
 
     /// Sets `structuredContent`; declare its schema with `output = Type` on the tool.
     ///
-    /// The blocks stay as they are. Add the same JSON as text for clients that read only text.
+    /// The blocks stay as they are; [`json`](Self::json) adds the same JSON as text, for clients that read only text.
     ///
     /// # Errors
     /// `value` has no JSON form.
     pub fn structured<T: Serialize + ?Sized>(mut self, value: &T) -> Result<Self, serde_json::Error> {
-        self.structured = Some(serde_json::to_string(value)?);
+        self.structured = Some(legible_json(value)?);
         Ok(self)
     }
 
@@ -199,8 +209,7 @@ impl<T: Serialize + JsonSchema> Structured for T {}
 
 impl<T: Structured> IntoOutput<ToolResult> for Json<T> {
     fn into_output(self) -> Result<ToolResult, ToolError> {
-        let json = serde_json::to_string(&self.0).map_err(ToolError::private)?;
-        Ok(ToolResult { structured: Some(json.clone()), ..ToolResult::text(json) })
+        ToolResult::json(&self.0).map_err(ToolError::private)
     }
 
     fn none() -> ToolResult {

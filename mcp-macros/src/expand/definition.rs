@@ -22,9 +22,10 @@ use crate::model::resource::{Cache, ResourceFunction, ResourceOptions, UriOption
 use crate::model::rule::{Bounds, Constraint, Rule};
 use crate::model::tool::{TaskMode, ToolOptions};
 use crate::options::entry::NamedFunction;
+use crate::options::rate_syntax::parse_milliseconds;
 use crate::syntax::function::{Function, cfgs};
 use crate::syntax::types::{
-    generic_argument, is_object, leaf, option_inner, peel, tells_null, type_to_string,
+    generic_argument, is_duration, is_object, leaf, option_inner, peel, tells_null, type_to_string,
 };
 
 /// Options as fields of a descriptor; the others come from its `EMPTY`.
@@ -380,15 +381,19 @@ fn describe_argument(
         _ => quote_spanned!(span=> #sent, #is_text),
     };
     let constructor = Ident::new(constructor, span);
-    let calls = argument_calls(
-        argument,
-        ty,
-        blocking,
-        |text, ty| quote_spanned!(hygienic_at(text.span())=> __rt::TextValue::<#ty>::value(#text)),
-    );
+    let calls = argument_calls(argument, ty, blocking);
     let nullable =
         (constructor == "argument" && !is_text && tells_null(ty)).then(|| quote_spanned!(span=> .nullable()));
-    quote_spanned!(span=> const #name: __rt::ArgDescriptor<#ty> = __rt::#constructor::<#types>(#sent)#nullable #calls;)
+    let form = (constructor == "argument" && is_duration(ty)).then(|| {
+        quote_spanned! {span=>
+            .form({
+                #[allow(unused_imports)]
+                use __rt::AnyAsText as _;
+                __rt::AsText::<#ty>::FORM
+            })
+        }
+    });
+    quote_spanned!(span=> const #name: __rt::ArgDescriptor<#ty> = __rt::#constructor::<#types>(#sent)#nullable #calls #form;)
 }
 
 /// The kind of type that the tokens of an argument suggest. It only selects the message for a type that cannot be an
@@ -431,13 +436,8 @@ fn is_named_like_provided(ty: &Type) -> bool {
     last.is_some_and(|last| provided.iter().any(|name| last.ident == name))
 }
 
-/// The calls that set the options of an argument; `from_text` is the value of a literal as a type.
-pub(super) fn argument_calls(
-    argument: &Argument,
-    ty: &Type,
-    blocking: bool,
-    from_text: fn(&LitStr, &Type) -> TokenStream,
-) -> TokenStream {
+/// The calls that set the options of an argument.
+pub(super) fn argument_calls(argument: &Argument, ty: &Type, blocking: bool) -> TokenStream {
     let site = Span::mixed_site();
     let mut calls = TokenStream::new();
     if let Some(title) = &argument.title {
@@ -450,7 +450,7 @@ pub(super) fn argument_calls(
         let Some(ArgumentValue { key, source }) = value else { continue };
         let key = hygienic_at(*key);
         let method = Ident::new(method, key);
-        let function = value_function(source, ty, key, from_text);
+        let function = value_function(source, ty, key);
         calls.extend(quote_spanned!(key=> .#method(#function)));
     }
     if !argument.rules.is_empty() {
@@ -498,12 +498,7 @@ fn erased_function(option: &str, function: &NamedFunction, span: Span, blocking:
 }
 
 /// A function that returns the value; `key` is the span of its option.
-fn value_function(
-    source: &ValueSource,
-    ty: &Type,
-    key: Span,
-    from_text: fn(&LitStr, &Type) -> TokenStream,
-) -> TokenStream {
+fn value_function(source: &ValueSource, ty: &Type, key: Span) -> TokenStream {
     let site = Span::mixed_site();
     let value = match source {
         ValueSource::TypeDefault => {
@@ -511,10 +506,10 @@ fn value_function(
         }
         ValueSource::String(text) => match option_inner(ty) {
             Some(inner) => {
-                let converted = from_text(text, inner);
+                let converted = text_value(text, inner);
                 quote_spanned!(site=> #converted.map(__rt::Option::Some))
             }
-            None => from_text(text, ty),
+            None => text_value(text, ty),
         },
         ValueSource::Expr(expr) => quote_spanned! {site=>
             #[allow(clippy::unnecessary_wraps)]
@@ -529,6 +524,16 @@ fn value_function(
             __value
         }
     }
+}
+
+/// The value of a literal: of text, and of a duration if the type is one.
+fn text_value(text: &LitStr, ty: &Type) -> TokenStream {
+    let span = hygienic_at(text.span());
+    let literal = match parse_milliseconds(&text.value()) {
+        Some(milliseconds) => quote_spanned!(span=> __rt::DurationText(#text, #milliseconds)),
+        None => text.to_token_stream(),
+    };
+    quote_spanned!(span=> __rt::TextValue::<#ty>::value(#literal))
 }
 
 /// A call that publishes and enforces a rule. Its span makes a rule that does not suit the type an error there.

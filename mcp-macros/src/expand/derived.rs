@@ -12,7 +12,7 @@ use syn::{Attribute, Field, Fields, Generics, Item, LitStr, Meta, Path, Token, T
 use crate::expand::definition::private_scope;
 use crate::expand::idents::{hygienic_at, private_module, runtime};
 use crate::syntax::function::cfgs;
-use crate::syntax::types::{has_ident, leaf, replace_self, tells_null};
+use crate::syntax::types::{has_ident, is_duration, leaf, option_inner, replace_self, tells_null};
 use crate::syntax::wire_names;
 
 /// The attributes that the derives read, or that change what the copy consists of.
@@ -52,7 +52,7 @@ pub(crate) fn derive_on_copy(item: &Item, krate: Option<&Path>, is_valid: bool) 
             copy.vis = Visibility::Inherited;
             copy_attrs(&mut copy.attrs)?;
             let checks = copy_fields(&mut copy.fields, name, true)?;
-            tell_nulls(&mut copy.fields, has_word(&copy.attrs, &["default"]));
+            set_forms(&mut copy.fields, has_word(&copy.attrs, &["default"]));
             checks
         }
         Item::Enum(copy) => {
@@ -65,7 +65,7 @@ pub(crate) fn derive_on_copy(item: &Item, krate: Option<&Path>, is_valid: bool) 
                 let cfgs = cfgs(&variant.attrs);
                 copy_attrs(&mut variant.attrs)?;
                 let fields = copy_fields(&mut variant.fields, name, is_checked)?;
-                tell_nulls(&mut variant.fields, false);
+                set_forms(&mut variant.fields, false);
                 checks.extend(quote_spanned!(Span::mixed_site()=> #(#cfgs)* { #fields }));
             }
             checks
@@ -79,7 +79,7 @@ pub(crate) fn derive_on_copy(item: &Item, krate: Option<&Path>, is_valid: bool) 
     let inner = quote_spanned! {Span::mixed_site()=>
         // the derives call `.into()`, also where nothing is in scope
         #[allow(unused_imports)]
-        use __rt::{Into as _, NotDerived as _, SchemaNotDerived as _};
+        use __rt::{AnyAsText as _, Into as _, NotDerived as _, SchemaNotDerived as _};
         #copy
         #aliased
         #impls
@@ -296,23 +296,35 @@ fn copy_fields(fields: &mut Fields, name: &Ident, are_checked: bool) -> Option<T
     Some(checks)
 }
 
-/// Lets `null` differ from absence in fields that are spelled `Option<Option<T>>`, unless an attribute says how they are read;
-/// `has_default` if absent ones have the default of the struct.
-fn tell_nulls(fields: &mut Fields, has_default: bool) {
-    let is_plain = |field: &&mut Field| {
-        field.ident.is_some()
-            && tells_null(&field.ty)
-            && !has_word(&field.attrs, &[&UNCHECKED[..], &["flatten"]].concat())
-    };
-    for field in fields.iter_mut().filter(is_plain) {
-        if !has_default && !has_word(&field.attrs, &["default"]) {
+/// Lets `null` differ from absence in fields that are spelled `Option<Option<T>>`, and durations be text in those that are
+/// spelled so, unless an attribute says how they are read; `has_default` if absent ones have the default of the struct.
+fn set_forms(fields: &mut Fields, has_default: bool) {
+    let has_form = [&UNCHECKED[..], &["flatten"]].concat();
+    for field in fields.iter_mut().filter(|field| !has_word(&field.attrs, &has_form)) {
+        let (is_named, ty) = (field.ident.is_some(), field.ty.to_token_stream());
+        let attrs: Vec<Attribute> = if is_named && tells_null(&field.ty) {
+            if !has_word(&field.attrs, &["skip_serializing_if"]) {
+                field.attrs.push(syn::parse_quote!(#[serde(skip_serializing_if = "__rt::Option::is_none")]));
+            }
+            vec![
+                syn::parse_quote!(#[serde(deserialize_with = "__rt::nullable")]),
+                syn::parse_quote!(#[schemars(extend("x-mcp-null" = true))]),
+            ]
+        } else if is_duration(&field.ty) {
+            let [reads, writes, schema] = ["read_field", "write_field", "field_schema"]
+                .map(|function| format!("__rt::AsText::<{ty}>::{function}"));
+            vec![
+                syn::parse_quote!(#[serde(deserialize_with = #reads, serialize_with = #writes)]),
+                syn::parse_quote!(#[schemars(schema_with = #schema)]),
+            ]
+        } else {
+            continue;
+        };
+        let is_optional = is_named && option_inner(&field.ty).is_some();
+        if is_optional && !has_default && !has_word(&field.attrs, &["default"]) {
             field.attrs.push(syn::parse_quote!(#[serde(default)]));
         }
-        if !has_word(&field.attrs, &["skip_serializing_if"]) {
-            field.attrs.push(syn::parse_quote!(#[serde(skip_serializing_if = "__rt::Option::is_none")]));
-        }
-        field.attrs.push(syn::parse_quote!(#[serde(deserialize_with = "__rt::nullable")]));
-        field.attrs.push(syn::parse_quote!(#[schemars(extend("x-mcp-null" = true))]));
+        field.attrs.extend(attrs);
     }
 }
 

@@ -2,15 +2,14 @@
 //! and the impls that read the struct from flags, variables and a file, and as a part of other settings.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens, format_ident, quote, quote_spanned};
+use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Attribute, LitStr, Path, Type, Visibility};
+use syn::{Attribute, LitStr, Path, Visibility};
 
 use crate::expand::definition::{argument_calls, option, private_scope};
 use crate::expand::idents::hygienic_at;
 use crate::model::setting::Setting;
-use crate::options::rate_syntax::parse_milliseconds;
 use crate::syntax::function::cfgs;
 use crate::syntax::types::leaf;
 
@@ -159,16 +158,6 @@ fn describe(index: usize, setting: &Setting) -> TokenStream {
     let span = hygienic_at(ty.span());
     let (name, key, leaf) = (constant(index), &argument.name, leaf(ty));
     let constructor = Ident::new(if setting.is_flat() { "flat_setting" } else { "setting" }, span);
-    let calls = argument_calls(argument, ty, false, text_value);
+    let calls = argument_calls(argument, ty, false);
     quote_spanned!(span=> #(#cfgs)* const #name: __rt::ArgDescriptor<#ty> = __rt::#constructor::<#ty, #leaf>(#key)#calls;)
-}
-
-/// The value of a literal: of text, and of a duration if the type is one.
-fn text_value(text: &LitStr, ty: &Type) -> TokenStream {
-    let span = hygienic_at(text.span());
-    let literal = match parse_milliseconds(&text.value()) {
-        Some(milliseconds) => quote_spanned!(span=> __rt::DurationText(#text, #milliseconds)),
-        None => text.to_token_stream(),
-    };
-    quote_spanned!(span=> __rt::TextValue::<#ty>::value(#literal))
 }

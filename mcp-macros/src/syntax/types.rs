@@ -23,6 +23,16 @@ pub(crate) fn tells_null(ty: &Type) -> bool {
     option_inner(ty).and_then(option_inner).is_some()
 }
 
+/// Whether a type is spelled `Duration`, or `Option` or `Vec` of it.
+pub(crate) fn is_duration(ty: &Type) -> bool {
+    let inner = generic_argument(ty).filter(|(name, _)| *name == "Option" || *name == "Vec");
+    let Type::Path(path) = inner.map_or_else(|| peel(ty), |(_, inner)| peel(inner)) else { return false };
+    let segments = &path.path.segments;
+    segments.last().is_some_and(|last| last.ident == "Duration" && last.arguments.is_none())
+        // it cannot be named in an attribute
+        && segments.first().is_some_and(|first| first.ident != "$crate")
+}
+
 /// The name and the argument of a path type with one generic argument.
 pub(crate) fn generic_argument(ty: &Type) -> Option<(&Ident, &Type)> {
     let Type::Path(path) = peel(ty) else { return None };

@@ -2,11 +2,11 @@
 
 pub use crate::core::{
     arguments::{
-        AnyArg, AnyTextValue, ArgDescriptor, ArgumentRule, Call, DeclaredResult, FromContextFn,
-        HandlerResult, HeaderArg, Inject, ItemRules, NoBound, Opens, Pattern, Probe, ProbeDyn,
-        RuleDescriptor, RuleParam, RuleValues, Rules, TextValue, argument, blocking, complete,
-        complete_blocking, flatten, from_context_fn, injected, invalid_argument, nullable, object, pending,
-        provided, ready, rule_result, rule_value, shared,
+        AnyArg, AnyAsText, AnyTextValue, ArgDescriptor, ArgumentRule, AsText, Call, DeclaredResult,
+        DurationText, FromContextFn, HandlerResult, HeaderArg, Inject, ItemRules, NoBound, Opens, Pattern,
+        Probe, ProbeDyn, RuleDescriptor, RuleParam, RuleValues, Rules, TextValue, argument, blocking,
+        complete, complete_blocking, flatten, from_context_fn, injected, invalid_argument, nullable, object,
+        pending, provided, ready, rule_result, rule_value, shared,
     },
     blocking::run_blocking as on_thread,
     client_request::ClientFeature,

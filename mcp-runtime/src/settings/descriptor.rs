@@ -1,7 +1,7 @@
 //! The code that `#[mcp_config]` generates: a descriptor of each field, and impls that read the struct as a part of other
 //! settings.
 
-use std::{any::TypeId, borrow::Cow, marker::PhantomData, path::PathBuf, time::Duration};
+use std::{any::TypeId, borrow::Cow, marker::PhantomData, path::PathBuf};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{
@@ -18,8 +18,7 @@ use super::{
 use crate::{
     core::{
         arguments::{
-            AnyArg, AnyLiteral, ArgDescriptor, Call, DeclaredResult, HandlerResult, TextValue,
-            declaration_errors, decode_object, object_errors,
+            AnyArg, ArgDescriptor, Call, HandlerResult, declaration_errors, decode_object, object_errors,
         },
         secret_texts::REDACTED,
         server::short_name,
@@ -96,26 +95,6 @@ pub const fn flat_setting<T: SettingType<Leaf>, Leaf: ?Sized>(name: &'static str
 pub fn next_slot(slot: &mut usize) -> usize {
     *slot += 1;
     *slot - 1
-}
-
-/// A string literal that is a duration, and its milliseconds.
-#[derive(Debug, Clone, Copy)]
-pub struct DurationText(pub &'static str, pub u64);
-
-impl AnyLiteral for DurationText {
-    fn text(self) -> &'static str {
-        self.0
-    }
-}
-
-impl TextValue<Duration> {
-    /// The duration.
-    ///
-    /// # Errors
-    /// Never fails; the type is that of other values.
-    pub fn value(text: DurationText) -> DeclaredResult<Duration> {
-        Ok(Duration::from_millis(text.1))
-    }
 }
 
 /// The members of settings that are serialized.

@@ -2,9 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::core::arguments::Problem;
+use crate::core::arguments::{DURATION_PATTERN, Problem, duration_text, read_duration};
 
-/// Whether a schema is that of a `Duration`, which may be absent.
+/// Whether the values of a schema are durations, or absent.
+pub(super) fn are_durations(schema: &Value) -> bool {
+    is_duration(schema) || without_null(schema).get("pattern").is_some_and(|text| text == DURATION_PATTERN)
+}
+
+/// Whether a schema is that of a `Duration` in the form of serde, which may be absent.
 pub(super) fn is_duration(schema: &Value) -> bool {
     let schema = without_null(schema);
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return false };
@@ -32,18 +37,9 @@ pub(super) fn read_durations(schema: &Value, value: &mut Value, path: &str) -> V
             Value::Number(number) => number.to_string(),
             _ => return Vec::new(),
         };
-        let parsed = humantime::parse_duration(text.trim());
+        let parsed = read_duration(&text);
         *value = to_object(parsed.as_ref().copied().unwrap_or_default());
-        return match parsed {
-            Ok(_) => Vec::new(),
-            Err(_) => {
-                let message = format!(
-                    "{} is not a duration; write numbers with units, such as `5s`, `250ms` or `1h 30m`",
-                    Value::from(text)
-                );
-                vec![Problem::from(message).at(path)]
-            }
-        };
+        return parsed.err().map(|message| Problem::from(message).at(path)).into_iter().collect();
     }
     let schema = without_null(schema);
     match value {
@@ -78,7 +74,7 @@ fn to_object(duration: std::time::Duration) -> Value {
 fn from_object(value: &Value) -> Option<Value> {
     let nanos = value.get("nanos")?.as_u64().and_then(|nanos| u32::try_from(nanos).ok())?;
     let duration = std::time::Duration::new(value.get("secs")?.as_u64()?, nanos);
-    Some(humantime::format_duration(duration).to_string().into())
+    Some(duration_text(duration).into())
 }
 
 /// Writes durations in a value as people do.

@@ -17,8 +17,8 @@ mod to_install;
 use std::{ffi::OsString, sync::Arc};
 
 pub use descriptor::{
-    AnyMember, Config, ConfigDescriptor, DurationText, MemberOf, SettingField, SettingMembers, config_id,
-    config_schema, deserialize_config, flat_setting, next_slot, setting,
+    AnyMember, Config, ConfigDescriptor, MemberOf, SettingField, SettingMembers, config_id, config_schema,
+    deserialize_config, flat_setting, next_slot, setting,
 };
 pub use secret::Secret;
 

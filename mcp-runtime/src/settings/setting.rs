@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    duration::{is_duration, without_null},
+    duration::{are_durations, is_duration, without_null},
     sources::COMMAND_LINE,
 };
 use crate::schema::{nearest, signature};
@@ -60,7 +60,7 @@ impl Setting {
 
     /// Its values in a few words, such as `integer 1..=60`.
     pub(super) fn type_in_words(&self) -> String {
-        if is_duration(&self.schema) {
+        if are_durations(&self.schema) {
             return "duration such as 5s".to_owned();
         }
         let mut schema = without_null(&self.schema).clone();

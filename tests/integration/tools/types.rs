@@ -1,8 +1,13 @@
 //! Argument types: their schemas, and that values that match the schema are deserialized.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
+
+use mcp_runtime::content::Bytes;
 
 use crate::prelude::*;
+
+/// The pattern of durations that are text.
+const DURATION: &str = "^([0-9]+(d|h|m|s|ms|us|ns) ?)+$";
 
 /// A tool with one argument: its schema, values with what the function sees of them, and values that are refused.
 pub(super) struct Case {
@@ -100,6 +105,14 @@ fn types() -> Vec<Case> {
         uuid::Uuid => { "type": "string", "format": "uuid" },
             good ["67e55044-10b1-426f-9247-bb680e5fe0c8" => "67e55044-10b1-426f-9247-bb680e5fe0c8"], bad ["67e55044", 1];
         url::Url => { "type": "string", "format": "uri" }, good ["https://example.org/x"], bad ["not a url"];
+        Duration => { "type": "string", "pattern": DURATION, "maxLength": 64 },
+            good ["5s" => "5s", "1h 30m" => "5400s", "250 ms" => "250ms", { "secs": 1, "nanos": 5 } => "1.000000005s"],
+            bad [5, 0.5, "soon", "5", "-5s", "", null, { "secs": 1 }, ["5s"]];
+        Vec<Duration> => { "type": "array", "items": { "type": "string", "pattern": DURATION, "maxLength": 64 } },
+            good [["5s", { "secs": 1, "nanos": 0 }] => "[5s, 1s]"], bad ["5s", ["soon"], [5]];
+        Bytes => { "type": "string", "contentEncoding": "base64" },
+            good ["aGk_" => "Bytes([104, 105, 63])", "data:image/png;base64,aG k=" => "Bytes([104, 105])", "" => "Bytes([])"],
+            bad ["a", "aGk!", 5, null, [104]];
         Level => { "oneOf": [
                 { "type": "string", "enum": ["very-high"] },
                 { "type": "string", "const": "low", "description": "Nothing much" }
@@ -288,4 +301,117 @@ fn types_behave_as_if_they_had_the_derives_of_serde_and_schemars() {
         )*};
     }
     compare!(Filter Wrapped Color Step Optional);
+}
+
+mod other {
+    use super::*;
+
+    /// Not that of the standard library.
+    #[mcp_type]
+    #[derive(Debug)]
+    pub(super) struct Duration {
+        pub(super) days: u8,
+    }
+}
+
+#[tokio::test]
+async fn durations_are_text_where_they_are_written_so() {
+    type Wait = Duration;
+
+    #[mcp_type]
+    #[derive(Debug)]
+    struct Times {
+        one: std::time::Duration,
+        maybe: Option<Duration>,
+        all: Vec<Duration>,
+        alias: Wait,
+        other: Option<other::Duration>,
+        every: Every,
+    }
+
+    #[mcp_type]
+    #[derive(Debug)]
+    enum Every {
+        Second,
+        Time(Duration),
+        Between { least: Duration, most: Option<Duration> },
+    }
+
+    #[mcp_tool(name = "keep")]
+    fn keep(
+        times: Times,
+        #[mcp(default = "90s", example = "5s")] within: Duration,
+        #[mcp(default = "5s")] alias: Wait,
+        #[mcp(default = "2m")] maybe: Option<Duration>,
+        other: Option<other::Duration>,
+    ) -> Json<Times> {
+        assert_eq!(
+            (within, alias, maybe),
+            (90 * Wait::from_secs(1), Wait::from_secs(5), Some(Wait::from_secs(120)))
+        );
+        assert!(other.is_none_or(|other| other.days == 3));
+        Json(times)
+    }
+    let server = serve(mcp_runtime::server!().tool::<keep>());
+    let tool = only_tool(&server).await;
+    let text = json!({ "type": "string", "pattern": DURATION, "maxLength": 64 });
+    let properties = &tool["inputSchema"]["properties"];
+    assert_eq!(
+        properties["within"],
+        json!({ "type": "string", "pattern": DURATION, "maxLength": 64, "default": "1m 30s", "examples": ["5s"] })
+    );
+    assert_eq!(properties["maybe"]["default"], "2m");
+    assert_eq!(properties["alias"]["default"], json!({ "secs": 5, "nanos": 0 }));
+    assert!(properties["other"]["properties"].get("days").is_some(), "{tool}");
+    for schema in [&properties["times"], &tool["outputSchema"]] {
+        let properties = &schema["properties"];
+        assert_eq!((&properties["one"], &properties["all"]["items"]), (&text, &text), "{tool}");
+        assert!(properties["alias"]["properties"].get("secs").is_some(), "{tool}");
+        assert!(properties["other"].to_string().contains("days"), "{tool}");
+        assert!(properties["every"].to_string().contains(&text.to_string()), "{tool}");
+    }
+    assert_eq!(properties["times"]["properties"]["maybe"], text);
+    assert_eq!(properties["times"]["required"], json!(["one", "all", "alias", "every"]));
+
+    let times = json!({
+        "one": "1h 30m", "all": ["5s", { "secs": 1, "nanos": 0 }], "alias": { "secs": 1, "nanos": 0 },
+        "other": { "days": 3 }, "every": { "Between": { "least": "1ms" } }
+    });
+    let reply = server.call("keep", json!({ "times": times, "other": { "days": 3 } })).await;
+    let kept = &reply.value()["structuredContent"];
+    assert_eq!(kept["one"], "1h 30m", "{reply}");
+    assert_eq!((&kept["maybe"], &kept["all"]), (&Value::Null, &json!(["5s", "1s"])), "{reply}");
+    assert_eq!(kept["alias"], json!({ "secs": 1, "nanos": 0 }), "{reply}");
+
+    let wrong = json!({ "one": 5, "all": ["soon"], "alias": "5s", "every": { "Time": "later" } });
+    let text = failure(&server.call("keep", json!({ "times": wrong, "within": "soon" })).await);
+    for expected in [
+        "\n- times.alias: ",
+        "\n- within: \"soon\" is not a duration; write numbers with units, such as `5s`, `250ms` or `1h 30m`",
+    ] {
+        assert!(text.contains(expected), "{text}");
+    }
+    let wrong = json!({ "one": 5, "all": [], "alias": { "secs": 1, "nanos": 0 }, "every": "Second" });
+    let text = failure(&server.call("keep", json!({ "times": wrong })).await);
+    assert!(text.contains("\n- times.one: ") && text.contains("is not a duration; write numbers"), "{text}");
+}
+
+#[tokio::test]
+async fn a_prompt_and_a_uri_take_durations_as_text() {
+    #[mcp_prompt]
+    fn remind(after: Duration, every: Option<Duration>) -> String {
+        format!("{after:?} {every:?}")
+    }
+    #[mcp_resource(uri = "log://{since}")]
+    fn log(since: Duration) -> String {
+        format!("{since:?}")
+    }
+    let server = serve(mcp_runtime::server!().prompt::<remind>().resource::<log>());
+    let reply =
+        server.prompt("remind", json!({ "after": "1h 30m", "every": "{\"secs\":1,\"nanos\":0}" })).await;
+    assert!(reply.to_string().contains("5400s Some(1s)"), "{reply}");
+    let reply = server.read("log://5s").await;
+    assert!(reply.to_string().contains("\"5s\""), "{reply}");
+    let reply = server.read("log://soon").await;
+    assert!(reply.to_string().contains("is not a duration"), "{reply}");
 }

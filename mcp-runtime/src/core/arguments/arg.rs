@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::{
     call::{Call, DecodeFn, InvalidArgument, RawArgument, RawArguments, decode_json, decode_text},
     completion::{CompleteFn, choices_in_schema},
+    duration::ArgumentForm,
     explain::Problem,
     rules::Rules,
     text::missing,
@@ -328,6 +329,19 @@ impl<T: 'static> ArgDescriptor<T> {
     #[must_use]
     pub const fn rules(mut self, rules: fn(Option<&T>, &mut Rules)) -> Self {
         self.rules = Some(rules);
+        self
+    }
+
+    /// Reads and publishes it in this form, after its other options.
+    #[must_use]
+    pub const fn form(mut self, form: Option<ArgumentForm<T>>) -> Self {
+        if let Some(form) = form {
+            self.decode = form.decode;
+            self.schema = form.schema;
+            if self.publish.is_some() {
+                self.publish = Some(form.publish);
+            }
+        }
         self
     }
 

@@ -8,6 +8,7 @@ pub(crate) mod attribute_fn;
 mod call;
 mod claims;
 mod completion;
+mod duration;
 mod explain;
 mod given;
 mod inject;
@@ -20,7 +21,6 @@ mod text;
 mod text_limit;
 mod tool_input;
 
-pub(crate) use arg::AnyLiteral;
 pub use arg::{
     AnyArg, AnyTextValue, ArgDescriptor, DeclaredResult, HeaderArg, TextValue, argument, flatten, injected,
     nullable, object, provided, shared,
@@ -33,6 +33,8 @@ pub(crate) use call::{
 pub use claims::Claims;
 pub(crate) use completion::{ArgumentCompletion, CompletionSource, DynComplete, choices_with_prefix};
 pub use completion::{Completion, complete, complete_blocking};
+pub use duration::{AnyAsText, AsText, DurationText};
+pub(crate) use duration::{PATTERN as DURATION_PATTERN, duration_text, read_duration};
 pub(crate) use explain::decode_member;
 #[cfg(feature = "config")]
 pub(crate) use explain::{Problem, ProblemKind, is_within};

@@ -362,6 +362,45 @@ fn a_function_that_configures_a_server_has_settings_and_registers_none() {
     assert_eq!(given.build().expect("a server").instructions(), Some("3"));
 }
 
+#[tokio::test]
+async fn a_mounted_builder_has_the_settings_of_the_program_and_no_other_state() {
+    #[mcp_config]
+    struct Own {
+        #[mcp(default = 1)]
+        number: u32,
+    }
+    struct Pool;
+    #[mcp_tool]
+    fn number(own: &Own) -> u32 {
+        own.number
+    }
+    #[mcp_tool]
+    fn found(ctx: &Context) -> String {
+        format!("{:?} {}", ctx.state::<Own>().map(|own| own.number), ctx.state::<Pool>().is_some())
+    }
+    let mount = || mcp_runtime::server!().tool::<found>().tool::<number>();
+    let outer = || mcp_runtime::server!().state(Pool).config::<Own>();
+    let nested = mcp_runtime::server!().mount("b", mount());
+    let with_own = mount().state(Own { number: 3 });
+    let configured = move |server: ServerBuilder, own: &Own| {
+        assert_eq!(own.number, 1);
+        Ok(server.mount("late", mount()))
+    };
+    let server = serve(outer().mount("a", nested).mount("own", with_own).configure(configured));
+    for (prefix, expected) in [("a_b", "Some(1) false"), ("own", "Some(3) false"), ("late", "Some(1) false")]
+    {
+        server.call(&format!("{prefix}_found"), json!({})).await.expect_text(expected);
+        server.call(&format!("{prefix}_number"), json!({})).await.expect_text(&expected[5..6]);
+    }
+    // settings that are given to the outer one are no state of the mount unless that server declares them
+    let undeclared = mcp_runtime::server!().state(Own { number: 4 }).mount("a", mount()).build();
+    assert!(undeclared.expect_err("an error").to_string().contains("`&Own`"));
+    serve(outer().state(Own { number: 4 }).mount("a", mount()))
+        .call("a_number", json!({}))
+        .await
+        .expect_text("4");
+}
+
 #[test]
 fn resources_and_prompts_say_it_too_and_items_are_listed() {
     for command in [["read", "probe://region"], ["prompt", "ask"]] {

@@ -22,7 +22,11 @@ enum Entry {
 
 /// Values by type. The key of a `T` is the `TypeId` of `Arc<T>`.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Extensions(HashMap<TypeId, Entry>);
+pub(crate) struct Extensions {
+    values: HashMap<TypeId, Entry>,
+    /// Of a mounted builder: the settings of the builder into which it is mounted, which its own values take precedence over.
+    settings: OnceLock<Arc<Extensions>>,
+}
 
 impl Extensions {
     /// Inserts a value; one of the same type is replaced.
@@ -32,24 +36,24 @@ impl Extensions {
 
     /// Inserts a shared value; one of the same type is replaced.
     pub(crate) fn insert_arc<T: Any + Send + Sync>(&mut self, value: Arc<T>) {
-        self.0.insert(TypeId::of::<Arc<T>>(), Entry::Present(Arc::new(value)));
+        self.values.insert(TypeId::of::<Arc<T>>(), Entry::Present(Arc::new(value)));
     }
 
     /// Takes a value out that nothing else has.
     #[cfg(feature = "config")]
     pub(crate) fn take<T: Any + Send + Sync>(&mut self) -> Option<T> {
-        let Some(Entry::Present(value)) = self.0.remove(&TypeId::of::<Arc<T>>()) else { return None };
+        let Some(Entry::Present(value)) = self.values.remove(&TypeId::of::<Arc<T>>()) else { return None };
         Arc::into_inner(Arc::into_inner(value.downcast::<Arc<T>>().ok()?)?)
     }
 
     /// Reserves the place of a value that is made later: a second one of its type is refused as if it existed.
     pub(crate) fn reserve(&mut self, key: TypeId) {
-        self.0.insert(key, Entry::Later(Arc::default()));
+        self.values.insert(key, Entry::Later(Arc::default()));
     }
 
     /// Fills a place that was reserved, once.
     pub(crate) fn fill(&self, key: TypeId, made: Made) {
-        if let Some(Entry::Later(place)) = self.0.get(&key) {
+        if let Some(Entry::Later(place)) = self.values.get(&key) {
             // only one attempt runs at a time, and it leaves out what is made
             let _filled = place.set(made);
         }
@@ -57,13 +61,13 @@ impl Extensions {
 
     /// Whether a place that was reserved is filled.
     pub(crate) fn is_filled(&self, key: TypeId) -> bool {
-        matches!(self.0.get(&key), Some(Entry::Later(place)) if place.get().is_some())
+        matches!(self.values.get(&key), Some(Entry::Later(place)) if place.get().is_some())
     }
 
     /// Why a value for `T`, which was to be made, does not exist.
     pub(crate) fn unmade<T: ?Sized + 'static>(&self) -> Option<Arc<str>> {
         let keys = [TypeId::of::<Arc<T>>(), TypeId::of::<Arc<Arc<T>>>()];
-        let Entry::Later(place) = keys.iter().find_map(|key| self.0.get(key))? else { return None };
+        let Entry::Later(place) = keys.iter().find_map(|key| self.entry(*key))? else { return None };
         match place.get() {
             Some(Ok(_)) => None,
             Some(Err(reason)) => Some(reason.clone()),
@@ -71,9 +75,27 @@ impl Extensions {
         }
     }
 
+    /// The values of these keys.
+    #[cfg(feature = "config")]
+    pub(crate) fn only(&self, keys: impl Iterator<Item = TypeId>) -> Self {
+        let values = keys.filter_map(|key| Some((key, self.values.get(&key)?.clone()))).collect();
+        Self { values, ..Self::default() }
+    }
+
+    /// Lets those of a mounted builder have the settings of the program, too.
+    #[cfg(feature = "config")]
+    pub(crate) fn see_settings(&self, settings: &Arc<Self>) {
+        // once: a builder is mounted in one server
+        let _known = self.settings.set(settings.clone());
+    }
+
+    fn entry(&self, key: TypeId) -> Option<&Entry> {
+        self.values.get(&key).or_else(|| self.settings.get()?.values.get(&key))
+    }
+
     /// The value of a key, if it exists.
     fn value(&self, key: TypeId) -> Option<&(dyn Any + Send + Sync)> {
-        match self.0.get(&key)? {
+        match self.entry(key)? {
             Entry::Present(value) => Some(&**value),
             Entry::Later(place) => place.get()?.as_ref().ok().map(|value| &**value),
         }
@@ -82,7 +104,7 @@ impl Extensions {
     /// The value for `T`.
     #[must_use]
     pub(crate) fn get<T: ?Sized + 'static>(&self) -> Option<&T> {
-        if self.0.is_empty() {
+        if self.values.is_empty() && self.settings.get().is_none() {
             return None;
         }
         if let Some(value) = self.value(TypeId::of::<Arc<T>>()) {
@@ -103,7 +125,7 @@ impl Extensions {
 
     /// The values of both; those of `self` take precedence.
     pub(crate) fn merge_over(&self, base: &Arc<Self>) -> Arc<Self> {
-        if self.0.is_empty() {
+        if self.values.is_empty() {
             return base.clone();
         }
         Arc::new(base.with(self))
@@ -111,12 +133,12 @@ impl Extensions {
 
     /// The values of both; those of `others` take precedence.
     pub(crate) fn with(&self, others: &Self) -> Self {
-        let mut merged = self.0.clone();
-        merged.extend(others.0.iter().map(|(key, entry)| (*key, entry.clone())));
-        Self(merged)
+        let mut merged = self.clone();
+        merged.values.extend(others.values.iter().map(|(key, entry)| (*key, entry.clone())));
+        merged
     }
 
     pub(crate) fn contains_any(&self, keys: &[TypeId]) -> bool {
-        keys.iter().any(|key| self.0.contains_key(key))
+        keys.iter().any(|key| self.entry(*key).is_some())
     }
 }

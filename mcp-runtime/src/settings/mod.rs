@@ -92,6 +92,11 @@ impl PendingSettings {
         self.read.as_ref()
     }
 
+    /// The settings in this state, and why some are not there.
+    pub(crate) fn loaded(&self, state: &Extensions) -> Extensions {
+        state.only(self.configs.iter().map(|config| config.key))
+    }
+
     /// The settings, if they were read.
     pub(crate) fn into_read(self) -> Option<ReadSettings> {
         self.read

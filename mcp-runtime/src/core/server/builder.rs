@@ -500,7 +500,10 @@ impl ServerBuilder {
         #[cfg(feature = "config")]
         let server_settings = {
             self = self.configured()?;
-            self.settings.take().and_then(|settings| settings.into_read())
+            self.settings.take().and_then(|settings| {
+                self.state_fns.show_settings(&Arc::new(settings.loaded(&self.state)));
+                settings.into_read()
+            })
         };
         self.state_fns.declare(&mut self.state, &mut self.errors);
         #[cfg(feature = "metrics")]

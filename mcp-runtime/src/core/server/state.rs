@@ -360,6 +360,12 @@ impl StateFns {
         self.mounted.extend(mounted);
     }
 
+    /// Lets builders that are mounted see the settings of the program.
+    #[cfg(feature = "config")]
+    pub(super) fn show_settings(&self, settings: &Arc<Extensions>) {
+        self.mounted.iter().for_each(|builder| builder.state.see_settings(settings));
+    }
+
     pub(super) fn bind(self, state: &Arc<Extensions>) -> Arc<MadeState> {
         let mut bound = Self::default();
         bound.mount(self, state);

@@ -351,7 +351,7 @@ impl Transforms {
                 known.dedup();
                 let fix = match nearest(&name, known.iter().map(String::as_str)) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None if known.is_empty() => "only tools and prompts have arguments that can be changed".to_owned(),
+                    None if known.is_empty() => "nothing that it changes has arguments".to_owned(),
                     None => format!("there is {}", known.join(", ")),
                 };
                 let at = at.map(ToString::to_string).unwrap_or_default();

@@ -125,7 +125,13 @@ impl Validator {
     ///
     /// Unknown names that are similar to known ones are included, but only along with other errors.
     pub fn validate(&self, value: &Value) -> Vec<ValidationError> {
+        self.validate_within(usize::MAX, value)
+    }
+
+    /// As [`validate`](Self::validate), in at most so many steps.
+    pub fn validate_within(&self, steps: usize, value: &Value) -> Vec<ValidationError> {
         let mut validation = self.validation();
+        validation.steps_left = validation.steps_left.min(steps);
         // most values conform, and the fail-fast check is cheaper
         if validation.is_valid(value) { Vec::new() } else { validation.errors_at(0, value) }
     }

@@ -361,6 +361,48 @@ async fn an_output_schema_that_is_known_is_enforced_as_far_as_it_can_be() {
     }
 }
 
+/// A schema by which each item costs many steps.
+#[tokio::test]
+async fn a_result_is_checked_in_few_steps_unless_it_is_large_and_checked_on_another_thread() {
+    let properties: serde_json::Map<String, Value> = (0..200).map(|n| (n.to_string(), json!({}))).collect();
+    let items = json!({ "type": "object", "properties": properties });
+    let costly = json!({ "type": "object", "properties": { "a": { "items": items } } });
+    let lengths = [10, 60_000, 110_000, 110_000];
+    let answer = move |method: &str, message: &Value| match method {
+        "tools/list" => {
+            Act::Result(json!({ "tools": [{ "name": "t", "inputSchema": {}, "outputSchema": costly }] }))
+        }
+        _ => {
+            let which = message["params"]["arguments"]["which"]
+                .as_u64()
+                .and_then(|which| usize::try_from(which).ok());
+            let mut list = json!(vec![json!({}); lengths[which.unwrap()]]);
+            if which == Some(3) {
+                list[109_999] = json!("x");
+            }
+            Act::Result(json!({ "content": [], "structuredContent": { "a": list } }))
+        }
+    };
+    let (client, _) = played(Revision::LATEST, capabilities(), Client::builder(), answer).await;
+    within(client.tools().into_future()).await.unwrap();
+    for (which, problem) in [
+        (0, None),
+        (1, Some("takes too many steps to check")),
+        (2, None),
+        (3, Some("what the tool's output schema requires")),
+    ] {
+        let result = within(client.call("t", json!({ "which": which })).into_future()).await.unwrap();
+        let checked = result.structured::<Value>();
+        match problem {
+            None => assert!(checked.is_ok(), "{which}: {checked:?}"),
+            Some(problem) => {
+                let error = checked.unwrap_err().to_string();
+                assert!(error.contains(problem), "{which}: {error}");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_byte_order_mark_before_the_first_message_is_not_a_part_of_it() {
     let mark = b"\xef\xbb\xbf";

@@ -9,13 +9,16 @@ use serde::{
 use serde_json::{Map, Value};
 
 use crate::{
-    client::Error,
+    client::{Error, large_text::LARGE},
     core::{
         content::{Content, Message, ResourceContents, parse_content, parse_message},
         jsonrpc::null_is_absent,
     },
     schema::Validator,
 };
+
+/// How many steps the check of a result that is not large may take, in the task that asks for its value: some milliseconds.
+const MAX_STEPS: usize = 1_000_000;
 
 /// The result of a tool.
 #[derive(Debug, Clone, Deserialize)]
@@ -34,9 +37,12 @@ pub struct CallResult {
     /// `_meta` on the wire.
     #[serde(default, deserialize_with = "null_is_absent", rename = "_meta")]
     pub meta: Map<String, Value>,
-    /// The tool's output schema, if the client has listed the tool.
+    /// The tool's output schema, if the client has listed the tool and the value was not checked yet.
     #[serde(skip)]
-    pub(in crate::client) output_schema: Option<Arc<Validator>>,
+    output_schema: Option<Arc<Validator>>,
+    /// What that schema refuses of the structured value of a large result.
+    #[serde(skip)]
+    problem: Option<String>,
 }
 
 /// Blocks of any kind.
@@ -71,7 +77,15 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, 
 
 impl CallResult {
     pub(in crate::client) fn parse(json: &str, output_schema: Option<Arc<Validator>>) -> Result<Self, Error> {
-        Ok(Self { output_schema, ..parse(json, "tools/call")? })
+        let mut result: Self = parse(json, "tools/call")?;
+        match (&result.structured, &output_schema) {
+            // on this thread, which may block
+            (Some(value), Some(schema)) if json.len() >= LARGE && !value.is_null() => {
+                result.problem = schema.validate(value).first().map(ToString::to_string);
+            }
+            _ => result.output_schema = output_schema,
+        }
+        Ok(result)
     }
 
     /// The texts of its text blocks, joined by line breaks.
@@ -100,18 +114,18 @@ impl CallResult {
             return Err(Error::Tool { text: self.text(), result: Box::new(self.clone()) });
         }
         // a server that writes null for every member that it has not means none
-        let means_null = |value: &Value| {
-            let is_accepted = self.output_schema.as_ref().is_none_or(|schema| schema.is_valid(value));
-            is_accepted && T::deserialize(value).is_ok()
+        let problem = |value: &Value| {
+            let problems = self.output_schema.as_ref().map(|schema| schema.validate_within(MAX_STEPS, value));
+            problems.and_then(|problems| problems.first().map(ToString::to_string)).or(self.problem.clone())
         };
+        let means_null = |value: &Value| problem(value).is_none() && T::deserialize(value).is_ok();
         let structured = self.structured.as_ref().filter(|value| !value.is_null() || means_null(value));
         let Some(value) = structured else {
             return serde_json::from_str(&self.text()).map_err(|error| {
                 Error::invalid(format!("the result has no structured content, and its text is not: {error}"))
             });
         };
-        let problems = self.output_schema.as_ref().map(|schema| schema.validate(value)).unwrap_or_default();
-        if let Some(problem) = problems.first() {
+        if let Some(problem) = problem(value) {
             return Err(Error::invalid(format!(
                 "the result is not what the tool's output schema requires: {problem}"
             )));

@@ -12,6 +12,7 @@ use crate::client::{
     CallResult, Error,
     connect::shared_client::{CallOptions, SharedClient, params},
     exchange::RequestParams,
+    large_text::parse_text,
     link::parse_error,
     operation::{Operation, OperationKind},
     receive::inbox::ProgressRegistration,
@@ -171,7 +172,7 @@ impl RunningToolTask {
 
     async fn parsed(self) -> Result<CallResult, Error> {
         let output_schema = self.shared.tools.output_schema(&self.tool).await;
-        CallResult::parse(&self.result_json().await?, output_schema)
+        parse_text(self.result_json().await?, move |json| CallResult::parse(json, output_schema)).await
     }
 
     /// Drives the task, as a part of the call that began it, to the JSON of its result.

@@ -1,6 +1,8 @@
 //! `events/poll`.
 
-use super::fixture::{Poller, connect, incident, incident_created, incident_short, serve, titles};
+use mcp_runtime::event;
+
+use super::fixture::{Incident, Poller, connect, incident, incident_created, incident_short, serve, titles};
 use crate::prelude::*;
 
 #[tokio::test]
@@ -43,6 +45,40 @@ async fn arguments_are_checked_and_reported_like_those_of_tools() {
         let error = poll(json!({ "name": "incident.craeted" })).await;
         assert_eq!((&error["code"], &error["data"]), (&json!(-32023), &json!({ "kind": "event" })));
         assert!(error["message"].as_str().unwrap().contains("did you mean `incident.created`?"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn strict_refuses_unknown_names_in_arguments_of_events_at_every_depth_and_closes_no_payload() {
+    #[mcp_type]
+    struct Filter {
+        severity: Option<u8>,
+    }
+    #[mcp_event]
+    fn filtered(#[mcp(payload)] incident: &Incident, filter: Option<Filter>) -> bool {
+        filter.is_none_or(|filter| filter.severity == Some(incident.severity))
+    }
+
+    let builder = mcp_runtime::server!().add(event::of::<filtered>());
+    let server = builder.lists(|lists| lists.strict()).build().unwrap();
+    for transport in Transport::ALL {
+        let mut client = connect(&server, transport).await;
+        let listed = client.reply("events/list", json!({})).await["events"][0].clone();
+        assert_eq!(listed["inputSchema"]["additionalProperties"], false, "{listed}");
+        assert_eq!(listed["inputSchema"]["properties"]["filter"]["additionalProperties"], false, "{listed}");
+        assert_eq!(listed["payloadSchema"].get("additionalProperties"), None, "{listed}");
+        let mut poll = async |arguments: Value| {
+            client.reply("events/poll", json!({ "name": "filtered", "arguments": arguments })).await["error"]
+                .clone()
+        };
+        assert_eq!(poll(json!({ "filter": { "severity": 3 } })).await, Value::Null);
+        for (wrong, name) in
+            [(json!({ "colour": 1 }), "colour"), (json!({ "filter": { "sevrity": 3 } }), "sevrity")]
+        {
+            let error = poll(wrong).await;
+            assert_eq!(error["code"], -32602, "{error}");
+            assert!(error["message"].as_str().unwrap().contains(name), "{error}");
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use std::{
 use tokio::{runtime::Handle, sync::Notify, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::writer::{ConnectionWriter, OutputBuffer};
+use super::writer::{ConnectionWriter, FLUSH_SIZE, OutputBuffer};
 use crate::core::{
     admission::{Owner, Permit, Shares},
     changes::Subscriber,
@@ -97,7 +97,7 @@ struct QueuedMessage {
     revision: Revision,
     context: RequestContext,
     /// For its bytes, on a connection that shares the limits of others.
-    _permit: Option<Permit>,
+    permit: Option<Permit>,
 }
 
 impl RequestScheduler {
@@ -275,7 +275,7 @@ impl RequestScheduler {
             table.queued_bytes += text.len();
             let (context, permit) = (context.clone(), self.shared_permit(text.len()).flatten());
             let text = text.into();
-            let queued = QueuedMessage { text, requests, registrations, revision, context, _permit: permit };
+            let queued = QueuedMessage { text, requests, registrations, revision, context, permit };
             table.queue.insert(number, queued);
         }
         // a request may have ended since the decision to queue the message
@@ -290,11 +290,17 @@ impl RequestScheduler {
         }
         let count = calls.running_mut().count();
         self.table().running += count;
+        self.spawn_calls(calls, count, ());
+    }
+
+    /// Answers calls in a task, which drops what is `kept` once they have ended.
+    fn spawn_calls(self: &Arc<Self>, calls: Calls, requests: usize, kept: impl Send + 'static) {
         let scheduler = Arc::clone(self);
         spawn_on(&self.runtime, async move {
             let mut out = OutputBuffer::default();
             scheduler.complete(calls, &mut out).await;
-            scheduler.finish(count, out);
+            drop(kept);
+            scheduler.finish(requests, out);
         });
     }
 
@@ -312,57 +318,79 @@ impl RequestScheduler {
         self.write_replies(&mut calls, out);
     }
 
-    /// Starts queued messages while there is capacity.
+    /// Starts queued messages while there is capacity. Those that complete at once are answered here, the others in tasks.
     fn start_queued(self: &Arc<Self>) {
+        let mut has_answered = false;
         loop {
-            let queued = {
-                let mut table = self.table();
-                let requests = table.queue.first_key_value().map(|(_, queued)| queued.requests);
-                let Some(requests) = requests.filter(|requests| self.has_capacity(&table, *requests)) else {
-                    return;
-                };
-                let Some((_, queued)) = table.queue.pop_first() else { return };
-                table.queued_bytes -= queued.text.len();
-                table.running += requests;
-                queued
-            };
-            let (scheduler, count) = (Arc::clone(self), queued.requests);
-            spawn_on(&self.runtime, async move {
-                let mut out = OutputBuffer::default();
-                scheduler.answer_queued(queued, &mut out).await;
-                scheduler.finish(count, out);
-            });
+            let (mut answered, mut out) = (0, OutputBuffer::default());
+            while out.bytes.len() < FLUSH_SIZE
+                && let Some(queued) = self.next_queued()
+            {
+                answered += self.answer_queued(queued, &mut out);
+            }
+            if answered == 0 {
+                break;
+            }
+            self.release(answered, out);
+            has_answered = true;
+        }
+        if has_answered {
+            self.wake_if_idle();
         }
     }
 
-    async fn answer_queued(&self, queued: QueuedMessage, out: &mut OutputBuffer) {
-        let QueuedMessage { text, mut registrations, revision, context, _permit, .. } = queued;
-        if let Some(members) = parse_batch(&text) {
-            let calls = self.start_batch(&Batch::parse(&members), &context, &mut registrations, Ok(()));
-            return self.complete(calls, out).await;
+    /// The next message in the queue, which runs from now on, if there is capacity for it.
+    fn next_queued(&self) -> Option<QueuedMessage> {
+        let mut table = self.table();
+        let requests = table.queue.first_key_value().map(|(_, queued)| queued.requests)?;
+        if !self.has_capacity(&table, requests) {
+            return None;
         }
-        // cancelled while it was queued
-        if registrations.iter_mut().any(Registration::is_cancelled) {
-            return;
-        }
-        let calls = {
-            let Ok(message) = parse(&text) else { return };
-            let Some(request) = Request::from_message(&message, revision, &context) else { return };
+        let (_, queued) = table.queue.pop_first()?;
+        table.queued_bytes -= queued.text.len();
+        table.running += requests;
+        Some(queued)
+    }
+
+    /// Answers a message; returns how many of its requests have ended: none if a task waits for some of them.
+    fn answer_queued(self: &Arc<Self>, queued: QueuedMessage, out: &mut OutputBuffer) -> usize {
+        let QueuedMessage { text, requests, mut registrations, revision, context, permit } = queued;
+        let mut calls = if let Some(members) = parse_batch(&text) {
+            self.start_batch(&Batch::parse(&members), &context, &mut registrations, Ok(()))
+        } else {
+            // cancelled while it was queued
+            if registrations.iter_mut().any(Registration::is_cancelled) {
+                return requests;
+            }
+            let Ok(message) = parse(&text) else { return requests };
+            let Some(request) = Request::from_message(&message, revision, &context) else { return requests };
             match self.start_request(request, &mut registrations) {
-                StartedRequest::Ready(reply) => return self.write(&reply, request.id, revision, out),
+                StartedRequest::Ready(reply) => {
+                    self.write(&reply, request.id, revision, out);
+                    return requests;
+                }
                 StartedRequest::Pending(running) => Calls::single(running, revision),
             }
         };
-        self.complete(calls, out).await;
+        if calls.is_running() {
+            self.spawn_calls(calls, requests, (registrations, permit));
+            return 0;
+        }
+        self.write_replies(&mut calls, out);
+        requests
     }
 
     /// Records that this number of requests has ended, with these replies.
-    fn finish(self: &Arc<Self>, requests: usize, mut out: OutputBuffer) {
+    fn finish(self: &Arc<Self>, requests: usize, out: OutputBuffer) {
+        self.release(requests, out);
+        self.start_queued();
+        self.wake_if_idle();
+    }
+
+    fn release(&self, requests: usize, mut out: OutputBuffer) {
         // before the count: the connection is not idle while replies are unwritten
         out.flush(&self.writer);
         self.table().running -= requests;
-        self.start_queued();
-        self.wake_if_idle();
     }
 
     fn wake_if_idle(&self) {
@@ -521,8 +549,12 @@ impl RequestScheduler {
         loop {
             let mut shrunk = pin!(writer.backlog_shrunk());
             shrunk.as_mut().enable();
-            // unread replies count as calls in flight, so queued requests may be waiting for them
-            self.start_queued();
+            // unread replies count as calls in flight, so queued requests may be waiting for them; in a task, since functions
+            // run there, and the time limit is enforced here
+            if !self.table().queue.is_empty() {
+                let this = Arc::clone(&self);
+                spawn_on(&self.runtime, async move { this.start_queued() });
+            }
             tokio::select! {
                 () = &mut scheduler => break,
                 () = &mut closed => break,

@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use super::{
     lines::{Line, LineBuffer},
     scheduler::{RequestScheduler, SharedRequests, Turn},
-    writer::{ConnectionWriter, OutputBuffer},
+    writer::{ConnectionWriter, FLUSH_SIZE, OutputBuffer},
 };
 use crate::core::{
     changes::{Filter, ListChanges},
@@ -31,8 +31,6 @@ use crate::core::{
     server::Server,
 };
 
-/// Bytes of replies after which they are flushed even if more requests have been read already.
-const FLUSH_SIZE: usize = 64 << 10;
 /// How long calls may run after the input of a byte stream has ended, unless `shutdown_timeout` is set.
 pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 

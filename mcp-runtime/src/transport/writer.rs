@@ -25,6 +25,9 @@ const NOTIFICATION_BACKLOG: usize = 1 << 20;
 /// Bytes of backlog that are not charged, on a connection that shares a budget of unread bytes.
 const MAX_UNCHARGED: usize = 64 << 10;
 
+/// Bytes of replies after which they are flushed even if more requests have been read already.
+pub(super) const FLUSH_SIZE: usize = 64 << 10;
+
 /// How bytes are written.
 pub(crate) enum WriteMode {
     /// `nonblocking` takes what fits and returns `WouldBlock` otherwise; a thread writes the rest to `blocking`.

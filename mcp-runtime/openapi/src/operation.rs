@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The longest name of a tool or an argument that all clients accept.
-const MAX_NAME: usize = 64;
+const MAX_NAME: usize = 63;
 /// The most parameters of an operation, and members of a body that are arguments.
 const MAX_ARGUMENTS: usize = 1000;
 /// The most media types that a request names.

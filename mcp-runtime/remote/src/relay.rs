@@ -1,7 +1,7 @@
 //! Requests to the other server, as calls of this one's items cause them. Of the caller's request go up its arguments, the
 //! members of `_meta` that are not the protocol's, and its trace: neither headers, nor `baggage`, nor its progress token.
 
-use std::{future::poll_fn, sync::Arc, task::Poll};
+use std::{collections::HashSet, future::poll_fn, sync::Arc, task::Poll};
 
 use mcp_runtime::{
     Completion, Context, ProtocolError, Revision, ToolError, ToolResult,
@@ -20,6 +20,8 @@ use crate::upstream::{Link, Upstream};
 
 /// The methods whose results may be requests for input.
 const TAKE_INPUT: [&str; 3] = ["tools/call", "resources/read", "prompts/get"];
+/// The beginning of the keys under which rounds are kept.
+const STEP: &str = "round ";
 /// Rounds of one request.
 const MAX_ROUNDS: usize = 16;
 /// The code for an unknown resource in revisions before 2026-07-28.
@@ -126,7 +128,7 @@ impl Upstream {
         offered: &Value,
         context: &Context,
     ) -> Result<Box<RawValue>, ToolError> {
-        let (mut answers, mut state) = (Map::new(), None);
+        let (mut answers, mut state, mut keys) = (Map::new(), None, HashSet::new());
         for round in 0..MAX_ROUNDS {
             let send = || async {
                 let request =
@@ -139,11 +141,19 @@ impl Upstream {
                 })
             };
             let Step { result, requests, state: next } =
-                context.once(&format!("round {round}"), send).await?;
+                context.once(&format!("{STEP}{round}"), send).await?;
             if let Some(result) = result {
                 return Ok(result);
             }
-            answers = self.ask_all(round, requests, offered, context).await?;
+            let asked = requests.into_iter().map(|(key, request)| {
+                // the caller sees the key of the other server, unless it was used in this call
+                let mut shown = key.clone();
+                while shown.starts_with(STEP) || !keys.insert(shown.clone()) {
+                    shown = format!("{round}/{shown}");
+                }
+                Question { key, shown, request }
+            });
+            answers = self.ask_all(asked.collect(), offered, context).await?;
             state = next;
         }
         Err(ToolError::new(format!("`{}` requires input in more than {MAX_ROUNDS} rounds", self.name())))
@@ -152,12 +162,11 @@ impl Upstream {
     /// Asks the caller what the other server requires, all at once.
     async fn ask_all(
         &self,
-        round: usize,
-        requests: Map<String, Value>,
+        questions: Vec<Question>,
         offered: &Value,
         context: &Context,
     ) -> Result<Map<String, Value>, ToolError> {
-        let asked = requests.into_iter().map(|(key, request)| async move {
+        let asked = questions.into_iter().map(|Question { key, shown, request }| async move {
             let method = request.get("method").and_then(Value::as_str).unwrap_or_default();
             let feature = method.split('/').next().unwrap_or_default();
             if feature == "elicitation" && offered.get(feature).is_none() {
@@ -168,7 +177,7 @@ impl Upstream {
                 return Ok((key, json!({ "action": "decline" })));
             }
             let params = to_raw_value(request.get("params").unwrap_or(&json!({})))?;
-            let answer = context.ask(format!("{round}/{key}"), method, &params).await?;
+            let answer = context.ask(shown, method, &params).await?;
             Ok::<_, ToolError>((key, serde_json::from_str(answer.get())?))
         });
         join_all(asked).await.into_iter().collect()
@@ -232,6 +241,13 @@ impl Upstream {
         tracing::warn!(remote = self.name(), %error, "a result is not what the protocol requires");
         ToolError::new(format!("`{}` has sent a result that is not one of the protocol", self.name()))
     }
+}
+
+/// What the other server requires, by its key, and by that under which the caller is asked.
+struct Question {
+    key: String,
+    shown: String,
+    request: Value,
 }
 
 /// One round of a request, as the request state of the caller keeps it.

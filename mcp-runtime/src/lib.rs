@@ -154,6 +154,12 @@ pub mod addition {
     };
 }
 
+/// Lock files of servers, as `mcp-dev lock` writes them.
+#[cfg(any(feature = "client", feature = "contract"))]
+pub mod lock_file {
+    pub use crate::core::lock_file::LockFile;
+}
+
 /// Changes of items as they are registered: [`ServerBuilder::transform`].
 pub mod transform {
     pub use crate::core::server::{ItemChanges, Transformed};

@@ -2,6 +2,7 @@
 
 mod callers;
 mod definition;
+mod pinned;
 mod relay;
 mod remote;
 mod target;

@@ -1,6 +1,6 @@
 //! Another server as the program mounts it: which of its items, under which names, with which credentials.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use mcp_runtime::{
     Context, ToolError,
@@ -9,6 +9,7 @@ use mcp_runtime::{
 
 use crate::{
     callers::{Callers, CredentialFn},
+    pinned::Pinned,
     target::{FromState, Target},
     upstream::Upstream,
 };
@@ -40,6 +41,7 @@ pub struct Remote {
     target: Target,
     limits: Limits,
     per_caller: Option<CredentialFn>,
+    pinned: Option<PathBuf>,
     /// What `build()` checks.
     needs: Addition,
 }
@@ -112,6 +114,7 @@ impl Remote {
                 is_required: false,
             },
             per_caller: None,
+            pinned: None,
             needs: Addition::new(),
         }
     }
@@ -241,6 +244,14 @@ impl Remote {
         self
     }
 
+    /// Offers only the tools of a lock file, as they were when `mcp-dev lock --file github.lock.json ..` wrote it: one whose
+    /// description, schemas or annotations differ is left out, and so is a new one. A line of the log says what differs. The
+    /// file is read by `build()`, which fails without it.
+    pub fn pinned(mut self, file: impl Into<PathBuf>) -> Self {
+        self.pinned = Some(file.into());
+        self
+    }
+
     /// Ends its connection, and its process, after this long without a request; a request opens it again. Its items stay. By
     /// default, the connection stays open.
     pub fn idle(mut self, limit: Duration) -> Self {
@@ -294,10 +305,16 @@ impl IntoAddition for Remote {
         if let Some(error) = self.error() {
             return Addition::error(error);
         }
-        let Self { names, target, limits, per_caller, needs } = self;
+        let Self { names, target, limits, per_caller, pinned, needs } = self;
+        let pinned = match pinned.map(|path| Pinned::read(&path)).transpose() {
+            Ok(pinned) => pinned,
+            Err(error) => {
+                return Addition::error(format!("the remote server `{}`: {error}", names.remote));
+            }
+        };
         let (name, is_required) = (names.remote.clone(), limits.is_required);
         let callers = per_caller.map(|credential| Callers::new(credential, limits.idle));
-        let upstream = Upstream::new(names, target, limits, callers);
+        let upstream = Upstream::new(names, target, limits, callers, pinned);
         let mut addition = needs;
         if is_required {
             let checked = upstream.clone();

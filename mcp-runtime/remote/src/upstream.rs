@@ -28,6 +28,7 @@ use tokio::{
 use crate::{
     callers::Callers,
     definition::Definition,
+    pinned::Pinned,
     remote::{Limits, Names},
     target::Target,
 };
@@ -67,6 +68,8 @@ pub(crate) struct Upstream {
     own: Arc<Slot>,
     /// Those of callers, if these have credentials.
     callers: Option<Callers>,
+    /// The tools that may be offered.
+    pinned: Option<Pinned>,
     /// Lists that have changed.
     changed: AtomicU8,
     wake: Notify,
@@ -155,7 +158,13 @@ struct Offered {
 }
 
 impl Upstream {
-    pub(crate) fn new(names: Names, target: Target, limits: Limits, callers: Option<Callers>) -> Arc<Self> {
+    pub(crate) fn new(
+        names: Names,
+        target: Target,
+        limits: Limits,
+        callers: Option<Callers>,
+        pinned: Option<Pinned>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             names,
             target,
@@ -166,6 +175,7 @@ impl Upstream {
             items: OnceLock::new(),
             own: Arc::default(),
             callers,
+            pinned,
             changed: AtomicU8::new(ALL),
             wake: Notify::new(),
         })
@@ -457,7 +467,10 @@ impl Upstream {
                 edits.clear(ItemKind::Tool);
                 for tool in &tools {
                     let Some(name) = self.names.shown(tool.name()) else { continue };
-                    match definition_of_tool(tool.raw(), &offered.refused) {
+                    let pinned =
+                        self.pinned.as_ref().map(|pinned| pinned.check_tool(tool.name(), tool.raw()));
+                    let definition = pinned.unwrap_or(Ok(()));
+                    match definition.and_then(|()| definition_of_tool(tool.raw(), &offered.refused)) {
                         Ok(definition) => edits.add(definition.tool(&name, tool.name(), self)),
                         Err(error) => self.report(ItemKind::Tool, &name, &error, &mut offered.reported),
                     }

@@ -29,6 +29,8 @@ pub(crate) mod item_output;
 pub(crate) mod jsonc;
 pub(crate) mod jsonrpc;
 pub mod layer;
+#[cfg(any(feature = "client", feature = "contract"))]
+pub(crate) mod lock_file;
 pub(crate) mod log_limit;
 pub(crate) mod maybe_ready;
 pub(crate) mod observer;

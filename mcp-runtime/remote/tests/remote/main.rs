@@ -4,6 +4,7 @@ mod callers;
 mod calls;
 mod items;
 mod outage;
+mod pinned;
 mod process;
 mod questions;
 mod secrecy;

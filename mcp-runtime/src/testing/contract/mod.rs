@@ -11,10 +11,12 @@ use std::{collections::BTreeMap, fmt, io, path::Path};
 use serde_json::{Map, Value, json};
 
 use super::TestServer;
-use crate::core::{project_file, protocol::META_SERVER_INFO};
+use crate::core::{
+    lock_file::{FORMAT, LockFile},
+    project_file,
+    protocol::META_SERVER_INFO,
+};
 
-/// The version of the file's format.
-const FORMAT: u64 = 1;
 /// The environment variable with which a check writes the file.
 const UPDATE: &str = "UPDATE_CONTRACT";
 
@@ -127,14 +129,7 @@ impl Contract {
     /// # Errors
     /// The text is not a contract, or has another format.
     pub fn parse(text: &str) -> Result<Self, String> {
-        match serde_json::from_str(text) {
-            Ok(Value::Object(members)) if members.get("format") == Some(&FORMAT.into()) => Ok(Self(members)),
-            Ok(Value::Object(members)) if members.contains_key("format") => {
-                Err(format!("its format is {}, and {FORMAT} is known", members["format"]))
-            }
-            Ok(_) => Err("it is not a contract".to_owned()),
-            Err(error) => Err(format!("it is not JSON: {error}")),
-        }
+        LockFile::parse(text).map(|LockFile(members)| Self(members))
     }
 
     /// The text of the file.

@@ -2,6 +2,7 @@
 //! warnings, skipped checks and scenarios that check nothing all fail the test.
 
 mod client;
+mod relay;
 #[cfg(unix)]
 mod replicas;
 mod revisions;

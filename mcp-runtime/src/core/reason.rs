@@ -87,7 +87,7 @@ mod list {
         /// `transport/http/endpoint.rs`, `busy` and `make_state`, and `too_many_streams` and `sessions_unavailable` of
         /// `transport/http/http_error.rs`, `unavailable`; of a method: `core/dispatch/response.rs`, `unavailable`
         Busy = "busy", SERVICE_UNAVAILABLE;
-        /// `transport/http/serve.rs`, `stopping`
+        /// `transport/http/accept.rs`, `stopping`
         Stopping = "stopping", SERVICE_UNAVAILABLE;
         // over HTTP, before its method is looked at
         /// The callers of `transport/http/http_error.rs`, `bad_request`; a message that is not JSON-RPC:

@@ -8,7 +8,7 @@ const WRITER: &str = "transport/writer.rs";
 #[rustfmt::skip]
 pub(super) const TRANSPORT: Folder = Folder {
     budgets: &[
-        budget("connections over HTTP", Count(|o| o.http.max_connections), "http.max_connections", All, "wait to be accepted; of an address at its share, are closed", "transport/http/serve.rs"),
+        budget("connections over HTTP", Count(|o| o.http.max_connections), "http.max_connections", All, "wait to be accepted; of an address at its share, are closed", "transport/http/accept.rs"),
         budget("requests that run over HTTP", Count(|o| o.http.max_requests), "http.max_requests", All, "`503` with `Retry-After`", HTTP),
         budget("messages that are read while those are used up", FixedCount("MAX_MESSAGES"), "", All, "`503`", HTTP),
         budget("calls that run on without their client", FixedCount("MAX_DETACHED"), "", All, "are cancelled", HTTP),
@@ -24,7 +24,7 @@ pub(super) const TRANSPORT: Folder = Folder {
         budget("the same of HTTP+SSE, not charged", FixedBytes("MAX_UNCHARGED"), "", Stream, "it is charged", WRITER),
         budget("output that stdio or a byte stream has not written", FixedBytes("MAX_BACKLOG"), "", Connection, "no more is read; calls that run may add their replies", WRITER),
         budget("notifications among it", FixedBytes("NOTIFICATION_BACKLOG"), "", Connection, "are dropped", WRITER),
-        budget("what one HTTP connection reads and writes ahead", FixedBytes("READ_AHEAD"), "", Connection, "waits in the socket", "transport/http/serve.rs"),
+        budget("what one HTTP connection reads and writes ahead", FixedBytes("READ_AHEAD"), "", Connection, "waits in the socket", "transport/http/accept.rs"),
         budget("event streams of `subscriptions/listen` and GET, until they are read", Count(|o| o.http.max_streams), "http.max_streams", All, "`503` with `Retry-After`", HTTP),
         budget("GET streams that wait for their client to come back", FixedCount("MAX_WAITING"), "", All, "end", HTTP),
     ],

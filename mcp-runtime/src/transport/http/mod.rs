@@ -1,6 +1,7 @@
 //! HTTP: one endpoint for every revision, as a tower service. The parts that only revisions before 2026-07-28
 //! need are in [`legacy`]; the rest can be read without it.
 
+mod accept;
 #[cfg(feature = "auth")]
 mod auth;
 mod call_response;

@@ -131,6 +131,14 @@ pub(super) struct ReadSetting {
     pub(super) given: Option<Value>,
 }
 
+/// The settings of a struct, as their sources have them.
+struct Gathered {
+    members: Map<String, Value>,
+    problems: Vec<String>,
+    /// The names of those whose sources cannot be read.
+    unread: Vec<String>,
+}
+
 /// The value of a struct of settings, or the problems with its own settings. There may be none: others can have problems too.
 pub(super) type ReadConfig = Result<AnyValue, Vec<String>>;
 
@@ -193,13 +201,49 @@ impl ReadSettings {
         (reading, configs)
     }
 
+    /// Reads the settings of one struct: gathers them, checks them as they are used, and explains what is wrong.
     fn read(&mut self, config: &ConfigSchema<'_>, flags: &Flags, surroundings: &Surroundings) -> ReadConfig {
-        let ConfigSchema { config, schema, settings } = config;
+        let first = self.settings.len();
+        let Gathered { members, mut problems, unread } = self.gather(config, flags, surroundings);
+        let ConfigSchema { config, schema, .. } = config;
+        let mut value = Value::Object(members);
+        add_tables(schema, &mut value);
+        let durations = read_durations(schema, &mut value, "");
+        let validator = Validator::compile(schema).ok().map(Validator::null_is_absent);
+        if let Some(validator) = &validator {
+            validator.repair(&mut value, false);
+        }
+        problems.extend(self.take_unknown_keys(first, &mut value));
+        self.keep_values(first, &value, &durations);
+        let Value::Object(mut members) = value else { return Err(problems) };
+        let object = Value::Object(members.clone());
+        let violations = validator.map(|validator| validator.validate(&object)).unwrap_or_default();
+        if problems.is_empty()
+            && violations.is_empty()
+            && durations.is_empty()
+            && let Some(value) = (config.decode)(&mut members)
+        {
+            return Ok(value);
+        }
+        let mut found = durations;
+        found.extend(violations.iter().map(Problem::from));
+        found.extend((config.errors)(schema, &members, &violations));
+        // of a value that cannot be read that is said already
+        found.retain(|problem| !unread.contains(&problem.path));
+        problems.extend(self.explain_all(&found, &problems, first, surroundings));
+        if problems.is_empty() {
+            problems.push(format!("`{}` refuses these settings", config.short_name()));
+        }
+        Err(problems)
+    }
+
+    /// Looks for each setting in its sources, the file included, and notes those that are secret.
+    fn gather(&mut self, config: &ConfigSchema<'_>, flags: &Flags, surroundings: &Surroundings) -> Gathered {
+        let ConfigSchema { schema, settings, .. } = config;
         let is_open = schema.get("additionalProperties").is_some();
         let mut members = self.file.members.clone();
         members.retain(|name, _| is_open || schema["properties"].get(name).is_some());
         let (mut problems, mut unread) = (Vec::new(), Vec::new());
-        let first = self.settings.len();
         for setting in settings {
             let (value, source) = match find(setting, flags, surroundings, &self.file) {
                 Ok(Some((value, source))) => (Some(value), source),
@@ -222,64 +266,56 @@ impl ReadSettings {
                 .filter(|_| !setting.is_secret && matches!(source, Source::Flag | Source::Variable));
             self.settings.push(ReadSetting { setting: setting.clone(), value, source, given });
         }
-        let mut value = Value::Object(members);
-        add_tables(schema, &mut value);
-        let durations = read_durations(schema, &mut value, "");
-        let validator = Validator::compile(schema).ok().map(Validator::null_is_absent);
-        if let Some(validator) = &validator {
-            validator.repair(&mut value, false);
-        }
+        Gathered { members, problems, unread }
+    }
+
+    /// Takes the unknown keys of flags and variables out of a value, with a line about each; those of the file are checked when
+    /// it is read.
+    fn take_unknown_keys(&self, first: usize, value: &mut Value) -> Vec<String> {
+        let mut lines = Vec::new();
         for ReadSetting { setting, source, .. } in self.settings.get(first..).unwrap_or_default() {
             let place = match source {
                 Source::Flag => format!("--{}", setting.flag),
                 Source::Variable => setting.variable.clone(),
-                // its keys are checked when it is read
                 Source::File | Source::Default => continue,
             };
-            let found = setting.path.iter().try_fold(&mut value, |value, key| value.get_mut(key));
+            let found = setting.path.iter().try_fold(&mut *value, |value, key| value.get_mut(key));
             let unknown = found.map(|found| take_unknown_keys_of(setting, found, &place));
-            problems.extend(unknown.into_iter().flatten().map(|line| self.without_secrets(&line)));
+            lines.extend(unknown.into_iter().flatten().map(|line| self.without_secrets(&line)));
         }
-        // as it is used; what is not a duration is shown as it was written
+        lines
+    }
+
+    /// Keeps each value as it is used; what is not a duration is shown as it was written.
+    fn keep_values(&mut self, first: usize, value: &Value, durations: &[Problem]) {
         let is_read = |name: &str| !durations.iter().any(|problem| is_within(&problem.path, name));
         for read in self.settings.iter_mut().skip(first) {
-            if read.value.is_none() || !is_read(&read.setting.name()) {
-                continue;
+            if read.value.is_some() && is_read(&read.setting.name()) {
+                read.value = read.setting.path.iter().try_fold(value, |value, key| value.get(key)).cloned();
             }
-            let found = read.setting.path.iter().try_fold(&value, |value, key| value.get(key));
-            read.value = found.cloned();
         }
-        let Value::Object(mut members) = value else { return Err(problems) };
+    }
+
+    /// A line about each problem, each once. Those about values, and `earlier` ones, are kept as what is wrong.
+    fn explain_all(
+        &mut self,
+        found: &[Problem],
+        earlier: &[String],
+        first: usize,
+        surroundings: &Surroundings,
+    ) -> Vec<String> {
         let own = self.settings.get(first..).unwrap_or_default();
-        let object = Value::Object(members.clone());
-        let violations = validator.map(|validator| validator.validate(&object)).unwrap_or_default();
-        if problems.is_empty()
-            && violations.is_empty()
-            && durations.is_empty()
-            && let Some(value) = (config.decode)(&mut members)
-        {
-            return Ok(value);
-        }
-        let mut found = durations;
-        found.extend(violations.iter().map(Problem::from));
-        found.extend((config.errors)(schema, &members, &violations));
-        // of a value that cannot be read that is said already
-        found.retain(|problem| !unread.contains(&problem.path));
-        let mut wrong = problems.clone();
-        let mut seen: Vec<String> = Vec::new();
-        for problem in &found {
+        let mut wrong = earlier.to_vec();
+        let mut lines: Vec<String> = Vec::new();
+        for problem in found {
             let line = self.explain(problem, own, surroundings);
-            if !seen.contains(&line) {
+            if !lines.contains(&line) {
                 wrong.extend(Some(line.clone()).filter(|_| !is_missing_setting(problem, own)));
-                seen.push(line);
+                lines.push(line);
             }
         }
-        problems.extend(seen);
         self.wrong.append(&mut wrong);
-        if problems.is_empty() {
-            problems.push(format!("`{}` refuses these settings", config.short_name()));
-        }
-        Err(problems)
+        lines
     }
 
     /// A line about a value, with its source or how to set it, and without the value if that is secret.

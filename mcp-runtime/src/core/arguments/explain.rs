@@ -117,6 +117,11 @@ impl Problem {
         }
     }
 
+    /// Whether an array or an object is refused, perhaps for a part of it.
+    fn is_of_container(&self) -> bool {
+        matches!(self.kind, ProblemKind::Container(_))
+    }
+
     pub(super) fn of_text(raw: RawArgument<'_>, error: &serde_json::Error) -> Self {
         let message = error.to_string();
         let (RawArgument::Text(text) | RawArgument::Listed(text, _)) = raw else {
@@ -147,64 +152,31 @@ pub(super) fn decode_errors(
     let mut errors = Vec::new();
     for (index, arg) in args.iter().enumerate() {
         let path = if arg.is_flatten() { String::new() } else { member_path(arg.name()) };
-        // from the argument on; the whole argument is an empty path
-        let within = |error: &ValidationError| {
-            let rest = error.path.strip_prefix(path.as_str())?;
-            if path.is_empty() || rest.is_empty() || rest.starts_with('[') {
-                return Some(rest.to_owned());
-            }
-            rest.strip_prefix('.').map(str::to_owned)
-        };
-        let reported: Vec<String> = validation_errors.iter().filter_map(within).collect();
+        let reported = Reported::of(&path, validation_errors);
         // nothing in it can be looked at
-        if reported.iter().any(String::is_empty) {
+        if reported.is_whole() {
             continue;
         }
         let Some(RawArgument::Json(json)) = arg.raw_value(slots, index) else {
-            if reported.is_empty() {
+            if reported.places.is_empty() {
                 errors.extend(arg.value_errors(slots, index).into_iter().map(|problem| problem.at(&path)));
             }
             continue;
         };
         // to look for more in a long argument takes too long
-        if !reported.is_empty() && json.len() > MAX_DECODED_BYTES {
+        if !reported.places.is_empty() && json.len() > MAX_DECODED_BYTES {
             continue;
         }
         match arg.violations(RawArgument::Json(json), slots.strict) {
-            Ok(violations) if reported.is_empty() => {
+            Ok(violations) if reported.places.is_empty() => {
                 errors.extend(violations.into_iter().map(|text| Problem::from(text).at(&path)));
             }
             Ok(_) => {}
             Err(first) => {
-                // by the schema, if that can tell
-                let is_container = matches!(first.kind, ProblemKind::Container(_));
-                let by_schema = if tool.repairs_all(slots.object) {
-                    tool.errors_of_type(slots.object, is_container)
-                } else {
-                    Vec::new()
-                };
-                let explained = by_schema.iter().filter_map(|error| {
-                    let place = within(error)?;
-                    if !is_within(&place, &first.path) || reported.contains(&place) {
-                        return None;
-                    }
-                    let mut problem = Problem::from(error);
-                    // a value of a schema has no more digits than 64 bits
-                    if let (ErrorKind::NotOfType(integer), ProblemKind::Scalar(number)) =
-                        (error.kind, &first.kind)
-                        && place == first.path
-                    {
-                        problem.message = integer.refusal(number);
-                    }
-                    Some(problem)
-                });
-                let found = errors.len();
-                errors.extend(explained);
-                // where a part of a value is reported, what is said of the whole is about that part
-                let is_said = |known: &String| {
-                    is_container || is_within(known, &first.path) || is_within(&first.path, known)
-                };
-                if errors.len() == found && !reported.iter().any(is_said) {
+                let by_schema = reported.explain(tool, slots, &first);
+                if !by_schema.is_empty() {
+                    errors.extend(by_schema);
+                } else if !reported.covers(&first) {
                     // where each value may have several forms, to decode once takes long enough
                     let narrowed = match tool.attempts {
                         None => first.narrowed(json, &|json| arg.decode_error(json)),
@@ -216,6 +188,65 @@ pub(super) fn decode_errors(
         }
     }
     errors
+}
+
+/// What the schema refuses of one argument.
+struct Reported<'p> {
+    /// The path of the argument.
+    path: &'p str,
+    /// The paths of what is refused, from the argument on; that of the whole argument is empty.
+    places: Vec<String>,
+}
+
+impl<'p> Reported<'p> {
+    fn of(path: &'p str, errors: &[ValidationError]) -> Self {
+        Self { path, places: errors.iter().filter_map(|error| place_in(path, error)).collect() }
+    }
+
+    /// Whether the whole argument is refused.
+    fn is_whole(&self) -> bool {
+        self.places.iter().any(String::is_empty)
+    }
+
+    /// The problems that the schema can tell where a type has refused a value, but for those that are reported.
+    fn explain(&self, tool: &ToolInput, slots: &RawArguments<'_>, first: &Problem) -> Vec<Problem> {
+        if !tool.repairs_all(slots.object) {
+            return Vec::new();
+        }
+        let of_type = tool.errors_of_type(slots.object, first.is_of_container());
+        let explained = of_type.iter().filter_map(|error| {
+            let place = place_in(self.path, error)?;
+            if !is_within(&place, &first.path) || self.places.contains(&place) {
+                return None;
+            }
+            let mut problem = Problem::from(error);
+            // a value of a schema has no more digits than 64 bits
+            if let (ErrorKind::NotOfType(integer), ProblemKind::Scalar(number)) = (error.kind, &first.kind)
+                && place == first.path
+            {
+                problem.message = integer.refusal(number);
+            }
+            Some(problem)
+        });
+        explained.collect()
+    }
+
+    /// Whether what is reported says a problem: where a part of a value is reported, what is said of the whole is about that
+    /// part.
+    fn covers(&self, problem: &Problem) -> bool {
+        self.places.iter().any(|known| {
+            problem.is_of_container() || is_within(known, &problem.path) || is_within(&problem.path, known)
+        })
+    }
+}
+
+/// The place of an error in an argument, from that on; `None` if it is elsewhere.
+fn place_in(argument: &str, error: &ValidationError) -> Option<String> {
+    let rest = error.path.strip_prefix(argument)?;
+    if argument.is_empty() || rest.is_empty() || rest.starts_with('[') {
+        return Some(rest.to_owned());
+    }
+    rest.strip_prefix('.').map(str::to_owned)
 }
 
 /// Whether a path is that of a value, or of a part of it.

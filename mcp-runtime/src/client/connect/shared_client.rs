@@ -5,7 +5,7 @@
 //!
 //! | what happened | what is sent again | where |
 //! |---|---|---|
-//! | the server does not know the session (404, or 400 with a text about a session) | the request or notification, once, after a new handshake: nothing was done for it | `send`, `notify` |
+//! | the server does not know the session (404; for a request also 400 with a text about a session) | the request or notification, once, after a new handshake: nothing was done for it | `send`, `notify` |
 //! | the server no longer speaks the revision that was agreed on | the request, once, after a new handshake | `send` |
 //! | headers of a tool's arguments are missing | the call, once, after the tools were listed | `requests/client_handle.rs` |
 //! | 401, 403 that asks for more scopes, or for a proof with a new nonce | the HTTP request, with another token or proof, 4 times at most | `oauth/authorized_request.rs` |

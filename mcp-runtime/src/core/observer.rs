@@ -94,7 +94,7 @@ impl Network {
 
 /// How a request or a task has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum EndOutcome {
     Ok,
     ToolError,
     Error,
@@ -112,7 +112,7 @@ pub(crate) enum Outcome {
     Lost,
 }
 
-impl Outcome {
+impl EndOutcome {
     /// As logs, spans and metrics name it.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
@@ -137,7 +137,7 @@ pub(crate) struct EndedRequest<'a> {
     /// One that the protocol defines, or [`OTHER`].
     pub(crate) method: &'static str,
     pub(crate) item: &'a ObservedItem,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: EndOutcome,
     /// The wire's error code, `tool_error` or the reason.
     pub(crate) error: Option<&'a str>,
     pub(crate) reason: Option<Reason>,
@@ -158,7 +158,7 @@ pub(crate) struct EndedTask<'a> {
     pub(crate) tool: &'a str,
     /// As much of it as logs may have.
     pub(crate) id: &'a str,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: EndOutcome,
     /// The wire's error code, `tool_error` or the reason.
     pub(crate) error: Option<&'a str>,
     pub(crate) reason: Option<Reason>,

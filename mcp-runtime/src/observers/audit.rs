@@ -44,7 +44,7 @@ use crate::core::{
     invoke::discard,
     jsonrpc::{Object, decode_string, write_array, write_string},
     log_limit::{LogLimit, LogLine},
-    observer::{AnyDetails, EndedRequest, EndedTask, Observer, Outcome, RefusedRequest},
+    observer::{AnyDetails, EndOutcome, EndedRequest, EndedTask, Observer, RefusedRequest},
     reason::Reason,
     server::ServerBuilder,
 };
@@ -262,7 +262,7 @@ impl Observer for Audit {
         let details = request.details.and_then(|details| details.downcast_ref::<RequestDetails>());
         let Some(details) = details else { return };
         let is_call = !matches!(request.item, ObservedItem::None);
-        if !is_call && request.outcome != Outcome::Refused {
+        if !is_call && request.outcome != EndOutcome::Refused {
             return;
         }
         self.write(if is_call { "call" } else { "refused" }, &|line| {
@@ -539,7 +539,7 @@ mod tests {
             Audit::to(move |line| sink.lock().unwrap().push(line.to_owned())).request_ended(&EndedRequest {
                 method: "tools/call",
                 item: &ObservedItem::Unregistered,
-                outcome: Outcome::Ok,
+                outcome: EndOutcome::Ok,
                 error: None,
                 reason: None,
                 code: None,

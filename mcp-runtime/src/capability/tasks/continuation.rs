@@ -25,7 +25,7 @@ use crate::core::{
     error::Failure,
     gates::{Gates, Stage},
     jsonrpc::{Meta, Params, ProtocolError},
-    observer::Outcome,
+    observer::EndOutcome,
     protocol::Revision,
     server::{Assembly, Entry as _, Identity, ItemSource, RegisteredItem, Server, WeakServer},
     spawn::spawn,
@@ -343,7 +343,7 @@ fn end_with(task: &RunningTask, reply: &Reply, revision: Revision, identity: &Id
     match &reply.outcome {
         Err(error) => task.end(TaskSummary::failed(error.code, reply.reason), |record| record.fail(error)),
         Ok(body) => {
-            let outcome = if body.is_tool_error() { Outcome::ToolError } else { Outcome::Completed };
+            let outcome = if body.is_tool_error() { EndOutcome::ToolError } else { EndOutcome::Completed };
             let mut json = Vec::with_capacity(256);
             encode_result(&mut json, body, revision, identity);
             // the JSON writer produces UTF-8 only

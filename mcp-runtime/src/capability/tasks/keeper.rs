@@ -7,10 +7,7 @@ use std::{sync::atomic::Ordering, time::Duration};
 use tokio::time::sleep;
 
 use super::{RunningTask, TaskPermit, Tasks, record::StoredTask, running_task::TaskSummary};
-use crate::core::{
-    observer::Outcome,
-    store::{Condition, StoreError, Updated, Versioned, Written, log_store_error},
-};
+use crate::core::store::{Condition, StoreError, Updated, Versioned, Written, log_store_error};
 
 /// The first and the longest time after which a write is tried again that has failed.
 const RETRIES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
@@ -164,6 +161,7 @@ mod tests {
         admission::Owner,
         changes::Hub,
         jsonrpc::ProtocolError,
+        observer::EndOutcome,
         store::{Found, SealedStore, Table, Write},
     };
 
@@ -180,7 +178,9 @@ mod tests {
             let permit = tasks.start(None, &Owner::local()).unwrap();
             let mut copy = Some(tasks.create_record(&permit.task).await.unwrap());
             let result = StoredEnd::Result(raw_json(format!("\"{}\"", "x".repeat(bytes))));
-            permit.task.end(TaskSummary::new(Outcome::Completed, None), |record| record.finish(result, None));
+            permit
+                .task
+                .end(TaskSummary::new(EndOutcome::Completed, None), |record| record.finish(result, None));
             while !permit.task.is_settled() {
                 tasks.sync(&permit.task, &mut copy).await.unwrap();
             }

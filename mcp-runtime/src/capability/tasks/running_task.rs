@@ -29,7 +29,7 @@ use crate::core::{
     arguments::BoxFuture,
     context::{InputResponse, PendingRequest, RawJson, TaskHandle},
     jsonrpc::ProtocolError,
-    observer::Outcome,
+    observer::EndOutcome,
     reason::Reason,
     sync::Mutex,
     unix_time::unix_millis,
@@ -70,7 +70,7 @@ struct TaskState {
 /// How a task ended, for logs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TaskSummary {
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: EndOutcome,
     /// The error's code, if it failed.
     pub(crate) code: Option<i64>,
     /// Why it has failed, as far as that is known.
@@ -78,16 +78,16 @@ pub(crate) struct TaskSummary {
 }
 
 impl TaskSummary {
-    pub(super) const CANCELLED: Self = Self::new(Outcome::Cancelled, Some(Reason::Cancelled));
-    const EXPIRED: Self = Self::new(Outcome::Expired, Some(Reason::Expired));
-    pub(super) const LOST: Self = Self::new(Outcome::Lost, None);
+    pub(super) const CANCELLED: Self = Self::new(EndOutcome::Cancelled, Some(Reason::Cancelled));
+    const EXPIRED: Self = Self::new(EndOutcome::Expired, Some(Reason::Expired));
+    pub(super) const LOST: Self = Self::new(EndOutcome::Lost, None);
 
-    pub(super) const fn new(outcome: Outcome, reason: Option<Reason>) -> Self {
+    pub(super) const fn new(outcome: EndOutcome, reason: Option<Reason>) -> Self {
         Self { outcome, code: None, reason }
     }
 
     pub(super) const fn failed(code: i64, reason: Option<Reason>) -> Self {
-        Self { outcome: Outcome::Failed, code: Some(code), reason }
+        Self { outcome: EndOutcome::Failed, code: Some(code), reason }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::core::{
     connection::{AccessError, ClientConnection, Principal},
     context::is_traceparent,
     jsonrpc::decode_string,
-    observer::{AnyDetails, EndedRequest, Network, OTHER, Outcome, RefusedRequest},
+    observer::{AnyDetails, EndOutcome, EndedRequest, Network, OTHER, RefusedRequest},
     protocol::{INTERNAL_ERROR, Method, Revision},
     reason::Reason,
     server::{Registry, Server},
@@ -256,12 +256,12 @@ impl Observation {
         };
         let code = reply.outcome.as_ref().err().map(|error| error.code);
         let outcome = match &reply.outcome {
-            _ if reason.is_some_and(Reason::is_refusal) => Outcome::Refused,
-            Ok(body) if body.is_tool_error() => Outcome::ToolError,
-            Ok(ResultBody::InputRequired { .. }) => Outcome::InputRequired,
-            Ok(ResultBody::Other(result)) if result.started_task().is_some() => Outcome::Task,
-            Ok(_) => Outcome::Ok,
-            Err(_) => Outcome::Error,
+            _ if reason.is_some_and(Reason::is_refusal) => EndOutcome::Refused,
+            Ok(body) if body.is_tool_error() => EndOutcome::ToolError,
+            Ok(ResultBody::InputRequired { .. }) => EndOutcome::InputRequired,
+            Ok(ResultBody::Other(result)) if result.started_task().is_some() => EndOutcome::Task,
+            Ok(_) => EndOutcome::Ok,
+            Err(_) => EndOutcome::Error,
         };
         let task = match &reply.outcome {
             Ok(ResultBody::Other(result)) => result.started_task(),
@@ -270,7 +270,7 @@ impl Observation {
         self.record(outcome, code, reason, task);
     }
 
-    fn record(&self, outcome: Outcome, code: Option<i64>, reason: Option<Reason>, task: Option<&str>) {
+    fn record(&self, outcome: EndOutcome, code: Option<i64>, reason: Option<Reason>, task: Option<&str>) {
         let error = error_type(code, outcome, reason);
         let code = code.map(|code| code.to_string());
         if !self.span.is_disabled() {
@@ -300,7 +300,7 @@ impl Observation {
 /// in a result, the reason for it.
 pub(crate) fn error_type(
     code: Option<i64>,
-    outcome: Outcome,
+    outcome: EndOutcome,
     reason: Option<Reason>,
 ) -> Option<Cow<'static, str>> {
     let reason =
@@ -309,8 +309,8 @@ pub(crate) fn error_type(
         Some(INTERNAL_ERROR) if reason.is_some() => reason,
         Some(code) => Some(code.to_string().into()),
         None => match outcome {
-            Outcome::ToolError | Outcome::Refused => Some(reason.unwrap_or("tool_error".into())),
-            Outcome::Cancelled | Outcome::Expired | Outcome::Lost => Some(outcome.as_str().into()),
+            EndOutcome::ToolError | EndOutcome::Refused => Some(reason.unwrap_or("tool_error".into())),
+            EndOutcome::Cancelled | EndOutcome::Expired | EndOutcome::Lost => Some(outcome.as_str().into()),
             _ => None,
         },
     }
@@ -331,7 +331,7 @@ pub(crate) fn record_error(span: &Span, error: Option<&str>, code: Option<&str>,
 impl Drop for Observation {
     fn drop(&mut self) {
         if !self.ended {
-            self.record(Outcome::Cancelled, None, Some(Reason::Cancelled), None);
+            self.record(EndOutcome::Cancelled, None, Some(Reason::Cancelled), None);
         }
     }
 }

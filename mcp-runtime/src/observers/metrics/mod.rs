@@ -298,7 +298,7 @@ mod tests {
     use super::*;
     use crate::core::{
         dispatch::ObservedItem,
-        observer::{Network, Outcome},
+        observer::{EndOutcome, Network},
     };
 
     #[test]
@@ -310,7 +310,7 @@ mod tests {
             metrics.request_ended(&EndedRequest {
                 method: "tools/call",
                 item: &ObservedItem::Unregistered,
-                outcome: Outcome::Error,
+                outcome: EndOutcome::Error,
                 error: Some(&error),
                 reason: None,
                 code: Some(&error),

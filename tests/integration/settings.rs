@@ -392,7 +392,7 @@ async fn a_mounted_builder_has_the_settings_of_the_program_and_no_other_state() 
         server.call(&format!("{prefix}_found"), json!({})).await.expect_text(expected);
         server.call(&format!("{prefix}_number"), json!({})).await.expect_text(&expected[5..6]);
     }
-    // settings that are given to the outer one are no state of the mount unless that server declares them
+    // a mount does not have settings that are given to the outer builder unless that declares them
     let undeclared = mcp_runtime::server!().state(Own { number: 4 }).mount("a", mount()).build();
     assert!(undeclared.expect_err("an error").to_string().contains("`&Own`"));
     serve(outer().state(Own { number: 4 }).mount("a", mount()))

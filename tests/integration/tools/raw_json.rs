@@ -264,7 +264,7 @@ async fn integers_of_128_bits_are_exact_everywhere() {
 async fn half_of_a_surrogate_pair_is_replaced_in_results_that_the_program_makes() {
     use serde_json::value::RawValue;
 
-    /// JSON of somebody else.
+    /// JSON that another program wrote.
     #[derive(serde::Serialize, schemars::JsonSchema)]
     struct Foreign(#[schemars(with = "BTreeMap<String, String>")] Box<RawValue>);
 

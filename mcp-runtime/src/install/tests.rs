@@ -77,8 +77,8 @@ pub(super) fn server() -> ToInstall {
 /// A report, and the texts of all questions.
 type Installed = (std::result::Result<String, String>, Vec<String>);
 
-fn install_with(around: Surroundings, line: &str, answer: Option<&str>) -> Installed {
-    install_of(&server(), around, line, answer)
+fn install_with(around: &Surroundings, line: &str, answer: Option<&str>) -> Installed {
+    install_of(&server(), &around, line, answer)
 }
 
 /// Installs a server of another program.
@@ -90,10 +90,10 @@ fn install_foreign(machine: &Machine, line: &str, command: &[&str]) -> String {
         ToInstall { name: "other".to_owned(), command, is_own: false, settings: Vec::new(), ..server() };
     let path = machine.0.join("bin");
     let around = machine.around(Platform::Linux, &[("PATH", path.to_str().expect("UTF-8"))]);
-    install_of(&server, around, line, None).0.expect("a report")
+    install_of(&server, &around, line, None).0.expect("a report")
 }
 
-fn install_of(server: &ToInstall, around: Surroundings, line: &str, answer: Option<&str>) -> Installed {
+fn install_of(server: &ToInstall, around: &Surroundings, line: &str, answer: Option<&str>) -> Installed {
     let options = Options::parse(line.split_whitespace().map(str::to_owned)).expect("options");
     let client = Client::named(options.client.as_deref().expect("a client")).expect("a client");
     let mut asked = Vec::new();
@@ -101,7 +101,7 @@ fn install_of(server: &ToInstall, around: Surroundings, line: &str, answer: Opti
         asked.push(format!("{} {}", question.text, question.is_secret));
         answer.map(str::to_owned)
     };
-    let job = Job { client, server, options: &options, around: &around };
+    let job = Job { client, server, options: &options, around };
     let report = job.run(&mut Questions::new(&mut ask));
     (report.map_err(|problem| problem.to_string()), asked)
 }

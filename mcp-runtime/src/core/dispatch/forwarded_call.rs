@@ -87,10 +87,10 @@ impl Server {
         &self,
         request: Request<'_>,
         registry: &Arc<Registry>,
-        forwarder: Arc<ToolEntry>,
+        forwarder: &Arc<ToolEntry>,
         arguments: &str,
     ) -> Result<Response, Reply> {
-        let forwarded = ForwardedCall::new(self, registry, &request, &forwarder, arguments);
+        let forwarded = ForwardedCall::new(self, registry, &request, forwarder, arguments);
         let refuse = |failure| {
             let arguments = Cow::Borrowed(arguments);
             let call = CallTool { entry: forwarder.clone(), arguments, retry: None, continuation: None };

@@ -71,7 +71,7 @@ impl Server {
             None => Cow::Borrowed(arguments),
             Some(before) => match before.given.apply(&entry.input, arguments, entry.spec.strict) {
                 Ok(arguments) if before.forward.is_some() => {
-                    return self.forward_call(request, registry, entry.clone(), &arguments);
+                    return self.forward_call(request, registry, entry, &arguments);
                 }
                 Ok(given) => Cow::Owned(given),
                 Err(text) => {

@@ -240,12 +240,12 @@ impl ItemChanges {
 
     /// Sets the description of an argument.
     pub fn describe_argument(self, name: &str, text: impl Into<String>) -> Self {
-        self.argument(name, ArgumentChange::Describe(text.into()))
+        self.argument(name, &ArgumentChange::Describe(text.into()))
     }
 
     /// Sets what an argument is where the client leaves it out.
     pub fn default(self, name: &str, value: impl Into<Value>) -> Self {
-        self.argument(name, ArgumentChange::Default(value.into()))
+        self.argument(name, &ArgumentChange::Default(value.into()))
     }
 
     /// Hides an argument from clients, and gives the function this value whatever they send. A variable in the path of a
@@ -253,15 +253,15 @@ impl ItemChanges {
     ///
     /// Items of the transform without this argument are unchanged.
     pub fn fix(self, name: &str, value: impl Into<Value>) -> Self {
-        self.argument(name, ArgumentChange::Fix(value.into()))
+        self.argument(name, &ArgumentChange::Fix(value.into()))
     }
 
     /// Hides an argument that may be absent, which it always is then.
     pub fn hide(self, name: &str) -> Self {
-        self.argument(name, ArgumentChange::Hide)
+        self.argument(name, &ArgumentChange::Hide)
     }
 
-    fn argument(mut self, name: &str, change: ArgumentChange) -> Self {
+    fn argument(mut self, name: &str, change: &ArgumentChange) -> Self {
         let own = self.arguments.iter().filter(|known| *known == name);
         let mut found: Vec<String> = own.cloned().collect();
         if found.is_empty() {

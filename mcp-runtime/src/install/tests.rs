@@ -78,7 +78,7 @@ pub(super) fn server() -> ToInstall {
 type Installed = (std::result::Result<String, String>, Vec<String>);
 
 fn install_with(around: &Surroundings, line: &str, answer: Option<&str>) -> Installed {
-    install_of(&server(), &around, line, answer)
+    install_of(&server(), around, line, answer)
 }
 
 /// Installs a server of another program.
@@ -154,7 +154,7 @@ fn the_file_of_each_client_is_where_its_system_has_it() {
 #[test]
 fn claude_code_loads_tools_at_once_on_request_and_keeps_what_its_user_has_written() {
     let machine = Machine::new("always-load");
-    let install = |line: &str| install_with(machine.around(Platform::Linux, &[]), line, None).0;
+    let install = |line: &str| install_with(&machine.around(Platform::Linux, &[]), line, None).0;
     let loads = || {
         let file: Value = serde_json::from_str(&machine.read(".claude.json")).expect("JSON");
         file["mcpServers"]["ledger"]["alwaysLoad"].clone()
@@ -176,13 +176,13 @@ fn claude_desktop_as_a_package_of_windows_gets_the_entry_in_its_own_folder() {
     let machine = Machine::new("msix");
     let packaged = "AppData/Local/Packages/Claude_pzs8/LocalCache/Roaming/Claude/claude_desktop_config.json";
     fs::create_dir_all(machine.0.join("AppData/Local/Packages/Claude_pzs8")).expect("a folder");
-    let (report, _) = install_with(machine.around(Platform::Windows, &[]), "claude-desktop", None);
+    let (report, _) = install_with(&machine.around(Platform::Windows, &[]), "claude-desktop", None);
     assert!(report.expect("a report").contains("Claude_pzs8"));
     assert!(machine.read(packaged).contains("\"ledger\""));
     assert!(!machine.0.join("AppData/Roaming/Claude").exists());
     // with both, in both
     machine.file("AppData/Roaming/Claude/claude_desktop_config.json", "{}");
-    let (report, _) = install_with(machine.around(Platform::Windows, &[]), "claude-desktop", None);
+    let (report, _) = install_with(&machine.around(Platform::Windows, &[]), "claude-desktop", None);
     let report = report.expect("a report");
     assert!(
         report.contains("already") && report.contains("added `ledger` to `~/AppData/Roaming"),
@@ -200,7 +200,7 @@ fn one_of_two_files_that_cannot_be_changed_leaves_the_other_as_it_was() {
         machine.file(usual, "{}");
         machine.file(packaged, text);
         for line in ["claude-desktop", "claude-desktop --remove"] {
-            let (report, _) = install_with(machine.around(Platform::Windows, &[]), line, None);
+            let (report, _) = install_with(&machine.around(Platform::Windows, &[]), line, None);
             let report = report.expect_err("the second file");
             assert!(report.contains(problem) && report.contains("Claude_pzs8"), "{report}");
             assert_eq!((machine.read(usual).as_str(), machine.read(packaged).as_str()), ("{}", text));
@@ -210,7 +210,7 @@ fn one_of_two_files_that_cannot_be_changed_leaves_the_other_as_it_was() {
     let machine = Machine::new("two-files-late");
     machine.file(usual, "{}");
     machine.file("AppData/Local/Packages/Claude_pzs8/LocalCache", "a file where a folder belongs");
-    let (report, _) = install_with(machine.around(Platform::Windows, &[]), "claude-desktop", None);
+    let (report, _) = install_with(&machine.around(Platform::Windows, &[]), "claude-desktop", None);
     let report = report.expect_err("the second file");
     let is_changed = machine.read(usual).contains("ledger");
     assert_eq!(report.contains("added `ledger` to `~/AppData/Roaming"), is_changed, "{report}");
@@ -220,7 +220,7 @@ fn one_of_two_files_that_cannot_be_changed_leaves_the_other_as_it_was() {
 fn clients_that_are_printed_have_what_they_read() {
     let machine = Machine::new("printed");
     let print = |line: &str| {
-        let (report, _) = install_with(machine.around(Platform::Linux, &[]), line, None);
+        let (report, _) = install_with(&machine.around(Platform::Linux, &[]), line, None);
         report.expect("a report")
     };
     let (user, project) = (print("copilot"), print("copilot --project"));
@@ -268,7 +268,7 @@ fn clients_that_are_printed_have_what_they_read() {
 fn a_link_has_references_and_what_it_has_not_is_said() {
     let machine = Machine::new("links");
     let print = |line: &str| {
-        let (report, _) = install_with(machine.around(Platform::Linux, &[]), line, None);
+        let (report, _) = install_with(&machine.around(Platform::Linux, &[]), line, None);
         report.expect("a report")
     };
     let with_key = |reference: &str| json!({ "command": "/opt/ledger", "args": [], "env": { "LEDGER_TIMEOUT": "9s", "LEDGER_KEY": reference } });
@@ -304,7 +304,7 @@ fn clients_that_can_refer_to_a_variable_do() {
         ("opencode", "\"LEDGER_KEY\": \"{env:LEDGER_KEY}\""),
         ("antigravity", "\"LEDGER_KEY\": \"<LEDGER_KEY>\""),
     ] {
-        let (report, _) = install_with(machine.around(Platform::Linux, &[]), line, None);
+        let (report, _) = install_with(&machine.around(Platform::Linux, &[]), line, None);
         let report = report.expect("a report");
         assert!(report.contains(reference), "{line}: {report}");
     }
@@ -335,7 +335,7 @@ fn a_secret_is_asked_for_once_for_two_files() {
         machine.file(path, "{}");
     }
     let around = machine.around(Platform::Windows, &[]);
-    let (report, asked) = install_with(around, "claude-desktop", Some(PLANTED));
+    let (report, asked) = install_with(&around, "claude-desktop", Some(PLANTED));
     assert_eq!((report.is_ok(), asked.len()), (true, 1), "{asked:?}");
     assert!(machine.read(packaged).contains(PLANTED));
 }
@@ -350,7 +350,7 @@ fn inputs_that_are_not_a_list_are_left_alone() {
     ] {
         machine.file(path, text);
         for line in ["vscode", "vscode --dry-run", "vscode --force"] {
-            let (report, _) = install_with(machine.around(Platform::Linux, &[]), line, None);
+            let (report, _) = install_with(&machine.around(Platform::Linux, &[]), line, None);
             let report = report.expect_err("no list");
             assert!(report.contains("is as it was") && report.contains(problem), "{report}");
             assert_eq!(machine.read(path), text);
@@ -461,7 +461,7 @@ fn a_secret_is_not_to_be_written_into_a_file_that_is_committed() {
     let machine = Machine::new("zed-project");
     for options in ["", "--dry-run", "--print"] {
         let line = format!("zed --project {options}");
-        let (report, _) = install_with(machine.around(Platform::Linux, &[]), &line, None);
+        let (report, _) = install_with(&machine.around(Platform::Linux, &[]), &line, None);
         let report = report.expect("a report");
         assert!(report.contains("to do: `LEDGER_KEY` (What it is for) is secret"), "{report}");
         assert!(!report.contains("add `LEDGER_KEY`") && !report.contains("<LEDGER_KEY>"), "{report}");
@@ -475,7 +475,7 @@ fn comments_that_a_client_may_refuse_are_named() {
     let path = ".config/Claude/claude_desktop_config.json";
     for (text, is_named) in [("{ // mine\n}", true), ("{ \"a\": [1,] }", true), ("{}", false)] {
         machine.file(path, text);
-        let (report, _) = install_with(machine.around(Platform::Linux, &[]), "claude-desktop", None);
+        let (report, _) = install_with(&machine.around(Platform::Linux, &[]), "claude-desktop", None);
         let report = report.expect("a report");
         assert_eq!(
             report.contains("comments or trailing commas, which Claude Desktop may refuse"),
@@ -484,7 +484,7 @@ fn comments_that_a_client_may_refuse_are_named() {
         );
     }
     machine.file(".cursor/mcp.json", "{ // mine\n}");
-    let (report, _) = install_with(machine.around(Platform::Linux, &[]), "cursor", None);
+    let (report, _) = install_with(&machine.around(Platform::Linux, &[]), "cursor", None);
     assert!(!report.expect("a report").contains("comments"));
 }
 
@@ -497,7 +497,7 @@ fn a_secret_is_referred_to_or_asked_for_or_left_to_its_user() {
     ] {
         let machine = Machine::new(id);
         let around = machine.around(Platform::Linux, &[("LEDGER_KEY", PLANTED)]);
-        let (report, asked) = install_with(around, id, Some(PLANTED));
+        let (report, asked) = install_with(&around, id, Some(PLANTED));
         let (report, file) = (report.expect("a report"), machine.read(path));
         assert!(file.contains(reference) && file.contains("9s"), "{file}");
         assert!(asked.is_empty() && !file.contains(PLANTED) && !report.contains(PLANTED), "{report}");
@@ -508,18 +508,18 @@ fn a_secret_is_referred_to_or_asked_for_or_left_to_its_user() {
         let around = || machine.around(Platform::Linux, &[("LEDGER_KEY", "not-asked-for")]);
         let path = Client::named(id).expect("a client").user_files(&around()).remove(0);
         // without a terminal
-        let (report, asked) = install_with(around(), id, None);
+        let (report, asked) = install_with(&around(), id, None);
         let report = report.expect("a report");
         assert!(report.contains("to do: add `LEDGER_KEY` (What it is for) to `env` of `ledger`"), "{report}");
         assert!(!fs::read_to_string(&path).expect("a file").contains("LEDGER_KEY"));
         assert_eq!(asked, ["LEDGER_KEY (What it is for), or nothing to add it later true"]);
         // in one
-        let (report, _) = install_with(around(), id, Some(PLANTED));
+        let (report, _) = install_with(&around(), id, Some(PLANTED));
         assert!(!report.expect("a report").contains(PLANTED));
         let file = fs::read_to_string(&path).expect("a file");
         assert!(file.contains(&format!("\"LEDGER_KEY\": \"{PLANTED}\"")), "{file}");
         // an existing value is not asked for again, and stays
-        let (report, asked) = install_with(around(), id, Some("another"));
+        let (report, asked) = install_with(&around(), id, Some("another"));
         assert!(asked.is_empty() && report.expect("a report").contains("already"));
         assert_eq!(fs::read_to_string(&path).expect("a file"), file);
     }
@@ -530,7 +530,7 @@ fn what_a_user_has_added_to_an_entry_stays() {
     let machine = Machine::new("kept");
     let before = "{\n  \"mcpServers\": {\n    \"ledger\": {\n      \"command\": \"/opt/ledger\", // mine\n      \"disabled\": true,\n      \"env\": { \"MINE\": \"1\", \"LEDGER_TIMEOUT\": \"5s\" }\n    }\n  }\n}\n";
     machine.file(".cursor/mcp.json", before);
-    let (report, _) = install_with(machine.around(Platform::Linux, &[]), "cursor", None);
+    let (report, _) = install_with(&machine.around(Platform::Linux, &[]), "cursor", None);
     assert!(report.expect("a report").contains("added `ledger`"));
     let after = machine.read(".cursor/mcp.json");
     for part in
@@ -543,7 +543,7 @@ fn what_a_user_has_added_to_an_entry_stays() {
         ".codex/config.toml",
         "[mcp_servers.ledger]\ncommand = \"/opt/ledger\" # mine\nenv_vars = [\"MINE\"]\n",
     );
-    let (report, _) = install_with(machine.around(Platform::Linux, &[]), "codex", None);
+    let (report, _) = install_with(&machine.around(Platform::Linux, &[]), "codex", None);
     report.expect("a report");
     let after = machine.read(".codex/config.toml");
     for part in [
@@ -581,7 +581,7 @@ fn an_entry_of_a_file_on_one_line_leaves_the_others_as_they_are() {
         r#"{"x":{"y":1}}"#,
     ] {
         machine.file(".cursor/mcp.json", before);
-        let install = |line: &str| install_with(machine.around(Platform::Linux, &[]), line, None).0;
+        let install = |line: &str| install_with(&machine.around(Platform::Linux, &[]), line, None).0;
         assert!(install("cursor").expect("a report").contains("added"));
         let after = machine.read(".cursor/mcp.json");
         assert!(!after.contains('\n'), "{after}");
@@ -597,7 +597,7 @@ fn an_entry_of_a_file_on_one_line_leaves_the_others_as_they_are() {
         ".config/Code/User/mcp.json",
         r#"{"servers":{"ledger":{"type":"stdio","command":"/opt/ledger"}},"x":1}"#,
     );
-    install_with(machine.around(Platform::Linux, &[]), "vscode", None).0.expect("a report");
+    install_with(&machine.around(Platform::Linux, &[]), "vscode", None).0.expect("a report");
     let written = machine.read(".config/Code/User/mcp.json");
     let read: Value = serde_json::from_str(&written).expect("JSON");
     let entry = json!({

@@ -122,7 +122,7 @@ fn check(place: &str, head: &Parts, body: &[u8]) {
             .collect()
     };
     let query = head.uri.query().unwrap_or_default();
-    check_tenants(place == "query", pairs(query, "&"));
+    check_tenants(place == "query", &pairs(query, "&"));
     for name in head.headers.keys() {
         let known = ["accept", "content-type", "user-agent"];
         let own = if place == "header" { ["p", "tenant"] } else { ["cookie", "cookie"] };
@@ -130,7 +130,7 @@ fn check(place: &str, head: &Parts, body: &[u8]) {
     }
     let header = |name: &str| head.headers.get(name).map_or("", |value| value.to_str().expect("text"));
     assert_eq!(header("tenant"), if place == "header" { "own" } else { "" });
-    check_tenants(place == "cookie", pairs(header("cookie"), "; "));
+    check_tenants(place == "cookie", &pairs(header("cookie"), "; "));
     let text = String::from_utf8_lossy(body);
     match place {
         "application/json" => {
@@ -141,7 +141,7 @@ fn check(place: &str, head: &Parts, body: &[u8]) {
                 "{text}"
             );
         }
-        "application/x-www-form-urlencoded" => check_tenants(true, pairs(&text, "&")),
+        "application/x-www-form-urlencoded" => check_tenants(true, &pairs(&text, "&")),
         "multipart/form-data" => {
             let boundary = header("content-type").split_once("boundary=").expect("a boundary").1;
             let parts: Vec<&str> = text.split(&format!("--{boundary}")[..]).collect();
@@ -153,7 +153,7 @@ fn check(place: &str, head: &Parts, body: &[u8]) {
                 assert!(lines.lines().count() <= 3, "{lines}");
                 (name.to_owned(), content.trim_end_matches("\r\n").to_owned())
             });
-            check_tenants(true, named.collect());
+            check_tenants(true, &named.collect::<Vec<_>>());
         }
         _ => assert!(body.is_empty(), "{text}"),
     }
@@ -172,7 +172,7 @@ fn decoded(text: &str) -> String {
 }
 
 /// One of the pairs, however a server reads names, is the tenant that is fixed; none where nothing is sent.
-fn check_tenants(is_there: bool, pairs: Vec<(String, String)>) {
+fn check_tenants(is_there: bool, pairs: &[(String, String)]) {
     let tenants: Vec<_> =
         pairs.iter().filter(|(name, _)| name.trim().eq_ignore_ascii_case("tenant")).collect();
     let own = ("tenant".to_owned(), "own".to_owned());

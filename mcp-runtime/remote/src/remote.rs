@@ -156,7 +156,7 @@ impl Remote {
         mut self,
         f: impl Fn(&S) -> T + Send + Sync + 'static,
     ) -> Self {
-        let token = self.from_state("bearer", move |state: &S| format!("Bearer {}", f(state).into()));
+        let token = self.value_of_state("bearer", move |state: &S| format!("Bearer {}", f(state).into()));
         self.target.add_header("authorization", token);
         self
     }
@@ -169,7 +169,7 @@ impl Remote {
         name: &str,
         f: impl Fn(&S) -> T + Send + Sync + 'static,
     ) -> Self {
-        let value = self.from_state("header", f);
+        let value = self.value_of_state("header", f);
         self.target.add_header(name, value);
         self
     }
@@ -227,7 +227,7 @@ impl Remote {
         name: impl Into<String>,
         f: impl Fn(&S) -> T + Send + Sync + 'static,
     ) -> Self {
-        let value = self.from_state("env", f);
+        let value = self.value_of_state("env", f);
         self.target.add_variable(name.into(), value);
         self
     }
@@ -267,7 +267,7 @@ impl Remote {
     }
 
     #[track_caller]
-    fn from_state<S: ?Sized + 'static, T: Into<String>>(
+    fn value_of_state<S: ?Sized + 'static, T: Into<String>>(
         &mut self,
         method: &'static str,
         f: impl Fn(&S) -> T + Send + Sync + 'static,

@@ -60,8 +60,14 @@ fn one_line(text: &str) -> String {
 }
 
 fn cut(text: &str, bytes: usize) -> String {
-    match text.get(..text.floor_char_boundary(bytes)) {
-        Some(cut) if cut.len() < text.len() => format!("{cut}…"),
-        _ => text.to_owned(),
+    match beginning(text, bytes) {
+        cut if cut.len() < text.len() => format!("{cut}…"),
+        text => text.to_owned(),
     }
+}
+
+/// The beginning of a text, of so many bytes at most.
+pub(crate) fn beginning(text: &str, bytes: usize) -> &str {
+    let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    text.get(..end.unwrap_or_default()).unwrap_or_default()
 }

@@ -9,6 +9,7 @@ use mcp_runtime::{config::ItemView, tool::Tools};
 use serde_json::Value;
 
 use crate::{
+    answer::beginning,
     ranking::{Ranking, WordCounts},
     search::is_callable,
     words::words,
@@ -16,7 +17,7 @@ use crate::{
 
 /// The words of a query that count.
 const MAX_WORDS: usize = 32;
-/// The characters of a description that are read.
+/// The bytes of a description that are read.
 const MAX_DESCRIPTION: usize = 4096;
 
 /// How much the name of an argument counts beside a word of the description.
@@ -95,10 +96,7 @@ fn words_of(tool: &ItemView<'_>) -> WordCounts {
     words.add_head(tool.title().unwrap_or_default());
     tool.tags().iter().for_each(|tag| words.add_body(tag, 1.0));
     let description = tool.description().unwrap_or_default();
-    words.add_body(
-        description.get(..description.floor_char_boundary(MAX_DESCRIPTION)).unwrap_or_default(),
-        1.0,
-    );
+    words.add_body(beginning(description, MAX_DESCRIPTION), 1.0);
     let arguments = tool.input_schema().and_then(|schema| schema.get("properties")?.as_object());
     for name in arguments.into_iter().flat_map(serde_json::Map::<String, Value>::keys) {
         words.add_body(name, ARGUMENT);

@@ -9,6 +9,8 @@ use mcp_runtime::testing::TestServer;
 use mcp_runtime_search::Search;
 use serde_json::{Value, json};
 
+use crate::openapi;
+
 /// How many of forty the search must find by a model's words.
 const ENOUGH: usize = 34;
 /// How many tools one search answers with.

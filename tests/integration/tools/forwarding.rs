@@ -16,6 +16,7 @@ fn forwarder(name: &str) -> ToolBuilder {
     }))
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "as `forwards` takes it")]
 fn pass_on(_: &Context, arguments: Value) -> Result<(String, Value), ToolError> {
     let name = arguments["name"].as_str().unwrap_or_default();
     match name {
@@ -81,6 +82,7 @@ fn server() -> TestServer {
     TestServer::new(builder()).unwrap().caller(Principal::new("test", "ada"))
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "arguments are written where they are used")]
 fn to(name: &str, arguments: Value) -> Value {
     json!({ "name": name, "arguments": arguments })
 }

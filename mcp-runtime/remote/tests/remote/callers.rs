@@ -99,7 +99,7 @@ async fn every_request_of_a_caller_has_its_token_and_no_other() {
         let is_programs = arrived.header("authorization") == Some("Bearer program-token");
         match method.as_str() {
             "tools/call" | "resources/read" | "prompts/get" | "completion/complete" => {
-                assert!(!is_programs, "{method}")
+                assert!(!is_programs, "{method}");
             }
             _ if method.ends_with("/list") => assert!(is_programs, "{method}"),
             _ => {}

@@ -42,6 +42,7 @@ pub(crate) async fn listed(server: &TestServer) -> Vec<String> {
 }
 
 /// The arguments of a tool that passes calls on.
+#[allow(clippy::needless_pass_by_value, reason = "arguments are written where they are used")]
 pub(crate) fn to(name: &str, arguments: Value) -> Value {
     json!({ "name": name, "arguments": arguments })
 }

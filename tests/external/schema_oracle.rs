@@ -109,7 +109,7 @@ fn nested(
             ("minContains".to_owned(), json!(least)),
             ("maxContains".to_owned(), json!(most)),
         ]),
-        1 => prop::collection::vec(inner.clone(), 1..3).prop_map(|parts| vec![
+        1 => prop::collection::vec(inner, 1..3).prop_map(|parts| vec![
             ("type".to_owned(), json!("array")),
             ("maxItems".to_owned(), json!(parts.len())),
             ("prefixItems".to_owned(), Value::from(parts)),

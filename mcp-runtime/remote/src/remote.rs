@@ -198,7 +198,7 @@ impl Remote {
     ///     .bearer(|token: &String| token.clone())
     ///     .per_caller(|ctx: Context| async move {
     ///         let caller = ctx.caller().ok_or("log in first")?;
-    ///         let tokens = ctx.state::<Tokens>().ok_or("there are no tokens")?;
+    ///         let tokens = ctx.state::<Tokens>().ok_or("tokens are missing")?;
     ///         let token = tokens.of(caller.subject()).await;
     ///         token.ok_or_else(|| ToolError::new("connect your drive first"))
     ///     });
@@ -260,7 +260,7 @@ impl Remote {
     }
 
     /// Connects when the server opens, in place of when a client first asks for something, and makes the server
-    /// [not ready](mcp_runtime::addition::Addition::readiness) while there is no connection.
+    /// [not ready](mcp_runtime::addition::Addition::readiness) until it is connected.
     pub fn required(mut self) -> Self {
         self.limits.is_required = true;
         self

@@ -115,7 +115,6 @@ async fn a_call_that_is_passed_on_is_one_call_with_the_gates_and_the_layers_of_t
 
 #[tokio::test]
 async fn what_is_passed_on_is_answered_as_a_call_by_name() {
-    let server = server();
     for (name, arguments) in [
         ("greet", json!({ "name": 5, "extra": [] })),
         ("greet", json!({ "nane": "x" })),
@@ -125,6 +124,8 @@ async fn what_is_passed_on_is_answered_as_a_call_by_name() {
         ("pass ", json!({})),
         ("PASS", json!({})),
     ] {
+        // each with its own rates
+        let server = server();
         // without their ids
         let shown =
             |reply: Reply| format!("{reply:?}").split_once("\"jsonrpc\"").map(|(_, rest)| rest.to_owned());

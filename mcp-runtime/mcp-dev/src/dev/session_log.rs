@@ -1,4 +1,4 @@
-//! What is told of one session: its messages, notes and states in the trace, under its name.
+//! The messages, notes and states of one session, which the trace gets under its name.
 
 use std::time::Duration;
 

@@ -183,7 +183,7 @@ impl AddedItems {
     }
 
     /// Waits until a client wants the first items: it has sent a request for a list, or for an item that the server does not
-    /// have. An addition that waits for this before it connects anywhere connects nowhere in a server that nobody uses.
+    /// have. An addition that waits for this before it connects anywhere connects nowhere until a server is used.
     pub async fn wanted(&self) {
         self.first.awaited.wanted.cancelled().await;
     }

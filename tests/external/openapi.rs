@@ -85,6 +85,59 @@ async fn every_operation_of_real_descriptions_is_listed_with_schemas_of_2020_12(
     assert_eq!(tools(chosen).await.len(), 17);
 }
 
+/// The value that a reference leads to, or the value itself.
+fn resolved<'v>(whole: &'v Value, value: &'v Value) -> &'v Value {
+    let reference = value.get("$ref").and_then(Value::as_str);
+    reference.and_then(|reference| whole.pointer(reference.trim_start_matches('#'))).unwrap_or(value)
+}
+
+/// The names of the members that a schema and its alternatives describe.
+fn members<'v>(whole: &'v Value, schema: &'v Value, found: &mut Vec<&'v str>) {
+    let schema = resolved(whole, schema);
+    let properties = schema.get("properties").and_then(Value::as_object);
+    found.extend(properties.into_iter().flatten().map(|(name, _)| name.as_str()));
+    let lists = ["allOf", "anyOf", "oneOf"].into_iter().filter_map(|keyword| schema.get(keyword)?.as_array());
+    lists.flatten().for_each(|part| members(whole, part, found));
+}
+
+#[tokio::test]
+async fn the_bodies_of_a_real_description_show_their_members() {
+    let folder = match descriptions() {
+        Ok(folder) => folder,
+        Err(missing) => return skip("descriptions of real APIs", &missing),
+    };
+    let tools = tools(parse(&folder, GITHUB).allow_all()).await;
+    let text = fs::read_to_string(folder.join(GITHUB)).expect("the description");
+    let description: Value = serde_json::from_str(&text).expect("JSON");
+    let items = description["paths"].as_object().expect("paths").values();
+    let operations = items.flat_map(|item| item.as_object().into_iter().flat_map(|item| item.values()));
+    let (mut bodies, mut shown) = (0, 0);
+    for operation in operations {
+        let (Some(id), Some(body)) = (operation["operationId"].as_str(), operation.get("requestBody")) else {
+            continue;
+        };
+        let Some(schema) = resolved(&description, body)["content"].get("application/json") else { continue };
+        let mut described = Vec::new();
+        members(&description, &schema["schema"], &mut described);
+        let name = id.replace(['/', '-'], "_");
+        // those with long names have shorter ones
+        let Some(tool) = tools.iter().find(|tool| tool["name"] == name.as_str()) else {
+            assert!(name.len() > 63, "{name}");
+            continue;
+        };
+        // as arguments, or as members of `body`
+        let input = &tool["inputSchema"];
+        let mut published = Vec::new();
+        members(input, input, &mut published);
+        members(input, &input["properties"]["body"], &mut published);
+        bodies += 1;
+        let is_shown =
+            |name: &&str| published.contains(name) || published.contains(&&*format!("{name}_body"));
+        shown += usize::from(described.iter().all(is_shown));
+    }
+    assert!(bodies > 300 && shown * 100 >= bodies * 95, "{shown} of {bodies}");
+}
+
 /// Set in the process that serves.
 const SERVES: &str = "MCP_TEST_OPENAPI_SERVES";
 

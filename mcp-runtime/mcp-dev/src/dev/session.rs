@@ -545,9 +545,8 @@ impl Session {
             }
             return Pass::Drop;
         }
-        self.counter += 1;
-        let (name, count) = (&self.log.name(), self.counter);
-        let Some(fresh) = self.asked.note(id, schema, || format!("mcp-dev:{name}:{count}")) else {
+        let (name, counter) = (self.log.name(), &mut self.counter);
+        let Some(fresh) = self.asked.note(id, schema, || fresh_id(name, counter)) else {
             return Pass::AsItIs;
         };
         message::with_id(message, fresh).into()
@@ -672,7 +671,7 @@ impl Session {
     /// Takes the response to a request of our own.
     fn take_replayed(&mut self, id: &str, message: &Value) -> bool {
         let Phase::Replaying { waiting } = &mut self.server.phase else {
-            return id.starts_with(&format!("mcp-dev:{}:", self.log.name()));
+            return id.starts_with(&id_prefix(self.log.name()));
         };
         if !waiting.remove(id) {
             return false;
@@ -836,7 +835,12 @@ async fn next_line(child: &mut Option<Child>) -> Option<Vec<u8>> {
 
 fn fresh_id(name: &str, counter: &mut u64) -> String {
     *counter += 1;
-    format!("mcp-dev:{name}:{counter}")
+    format!("{}{counter}", id_prefix(name))
+}
+
+/// How the ids of a session's own requests begin.
+fn id_prefix(name: &str) -> String {
+    format!("mcp-dev:{name}:")
 }
 
 async fn reserve(stdin: Option<mpsc::Sender<Vec<u8>>>) -> Option<mpsc::OwnedPermit<Vec<u8>>> {

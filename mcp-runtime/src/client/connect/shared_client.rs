@@ -124,6 +124,7 @@ impl CallOptions {
 }
 
 /// Everything that clones of a client share: one owner of each kind, besides its options.
+// each field but the id and the level is a type with its own lock and its own end, and nothing is set together with another one
 pub(in crate::client) struct SharedClient {
     pub(in crate::client) options: ClientOptions,
     pub(in crate::client) inbox: Arc<Inbox>,

@@ -13,6 +13,7 @@
 //! | the events that it may resume from, a log for each stream | `event_log` | 16 MiB, of which a client has half | with newer events; the oldest streams lose theirs first |
 
 mod capabilities;
+// without the feature `shared`, a stand-in with the same methods, of which a server never has a value
 #[cfg_attr(not(feature = "shared"), path = "ended_here.rs")]
 mod ended_sessions;
 mod event_id;

@@ -713,6 +713,13 @@ fn flags_that_come_after_the_server_was_built_are_an_error() {
 }
 
 #[test]
+fn a_table_is_not_missing_since_a_value_in_it_is_refused() {
+    let text = Probe::complete().arg(&["config", "--limits-most", "0"]).failure();
+    let lines: Vec<_> = text.lines().filter(|line| line.starts_with("- ")).collect();
+    assert_eq!(lines, ["- limits.most: 0 is less than the minimum of 1 (from `--limits-most`)"], "{text}");
+}
+
+#[test]
 fn a_flag_without_a_value_and_one_that_is_given_twice_are_mistakes() {
     for (arguments, message) in [
         (&["--timeout", "--verbose"][..], "`--timeout` needs a value: `--timeout TIMEOUT`"),

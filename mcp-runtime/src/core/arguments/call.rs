@@ -246,8 +246,9 @@ impl Repair<'_> {
     /// Everything that is invalid; without `arguments` if a key is not valid text.
     fn errors(&self, parts: &CallParts<'_>, arguments: Option<RawArguments<'_>>) -> Vec<String> {
         let Self { tool, duplicates, violations, .. } = self;
-        let decode_errors = arguments
-            .map_or_else(Vec::new, |arguments| decode_errors(tool, parts.args, &arguments, violations));
+        let decode_errors = arguments.map_or_else(Vec::new, |arguments| {
+            decode_errors(tool, parts.args, &arguments, arguments.object, violations)
+        });
         let mut errors: Vec<String> = duplicates.iter().chain(violations).map(ToString::to_string).collect();
         errors.extend(decode_errors.iter().map(ToString::to_string));
         if let Some(error) = self.unreadable.as_ref().filter(|_| errors.is_empty()) {

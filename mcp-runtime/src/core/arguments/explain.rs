@@ -142,11 +142,12 @@ impl Problem {
 }
 
 /// Errors of typed decoding and of parameter rules in arguments that satisfy the schema: from a `Deserialize`
-/// written by the user, or a number outside of its type, which schemas do not express.
+/// written by the user, or a number outside of its type, which schemas do not express. `object` has all arguments.
 pub(super) fn decode_errors(
     tool: &ToolInput,
     args: &[&'static dyn AnyArg],
     slots: &RawArguments<'_>,
+    object: &str,
     validation_errors: &[ValidationError],
 ) -> Vec<Problem> {
     let mut errors = Vec::new();
@@ -173,7 +174,7 @@ pub(super) fn decode_errors(
             }
             Ok(_) => {}
             Err(first) => {
-                let by_schema = reported.explain(tool, slots, &first);
+                let by_schema = reported.explain(tool, object, &first);
                 if !by_schema.is_empty() {
                     errors.extend(by_schema);
                 } else if !reported.covers(&first) {
@@ -209,11 +210,11 @@ impl<'p> Reported<'p> {
     }
 
     /// The problems that the schema can tell where a type has refused a value, but for those that are reported.
-    fn explain(&self, tool: &ToolInput, slots: &RawArguments<'_>, first: &Problem) -> Vec<Problem> {
-        if !tool.repairs_all(slots.object) {
+    fn explain(&self, tool: &ToolInput, object: &str, first: &Problem) -> Vec<Problem> {
+        if !tool.repairs_all(object) {
             return Vec::new();
         }
-        let of_type = tool.errors_of_type(slots.object, first.is_of_container());
+        let of_type = tool.errors_of_type(object, first.is_of_container());
         let explained = of_type.iter().filter_map(|error| {
             let place = place_in(self.path, error)?;
             if !is_within(&place, &first.path) || self.places.contains(&place) {

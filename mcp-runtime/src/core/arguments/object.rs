@@ -50,7 +50,8 @@ pub(crate) fn object_errors(
     let texts = ObjectTexts::new(args, members);
     let values = texts.values();
     let input = ToolInput::of_object(schema);
-    decode_errors(&input, args, &texts.arguments(&values), violations)
+    let whole = Value::Object(members.clone()).to_string();
+    decode_errors(&input, args, &texts.arguments(&values), &whole, violations)
 }
 
 /// The members of an object as JSON text.

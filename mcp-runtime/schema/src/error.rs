@@ -200,7 +200,12 @@ const MAX_TEXT_BYTES: usize = 60;
 
 /// The start of a text, of a readable length, cut between characters.
 pub fn truncate(text: &str) -> &str {
-    let end = (0..=MAX_TEXT_BYTES.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    beginning(text, MAX_TEXT_BYTES)
+}
+
+/// The start of a text, of so many bytes at most, cut between characters.
+pub fn beginning(text: &str, bytes: usize) -> &str {
+    let end = (0..=bytes.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
     text.get(..end).unwrap_or(text)
 }
 

@@ -49,7 +49,7 @@ pub use cap_patterns::{MAX_PATTERN_TEXT, cap_patterns};
 pub use close::close_objects;
 pub use compile::{UnsupportedKeyword, may_be_object, reads_objects};
 pub use duplicate_keys::{duplicate_keys, has_duplicate_keys};
-pub use error::{ErrorKind, ValidationError, member_path, truncate, without_position};
+pub use error::{ErrorKind, ValidationError, beginning, member_path, truncate, without_position};
 pub use flat_root::flat_root;
 pub use format::format_error;
 pub use generate::{generator, generator_for_output, generator_of_accepted, hoist_defs};

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use mcp_runtime::{config::ItemView, tool::Tools};
-use mcp_runtime_schema::signature;
+use mcp_runtime_schema::{beginning, signature};
 use serde_json::json;
 
 use crate::{catalogue::Found, class::Class, search::is_callable};
@@ -64,10 +64,4 @@ fn cut(text: &str, bytes: usize) -> String {
         cut if cut.len() < text.len() => format!("{cut}…"),
         text => text.to_owned(),
     }
-}
-
-/// The beginning of a text, of so many bytes at most.
-pub(crate) fn beginning(text: &str, bytes: usize) -> &str {
-    let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
-    text.get(..end.unwrap_or_default()).unwrap_or_default()
 }

@@ -6,10 +6,10 @@ use std::{
 };
 
 use mcp_runtime::{config::ItemView, tool::Tools};
+use mcp_runtime_schema::beginning;
 use serde_json::Value;
 
 use crate::{
-    answer::beginning,
     ranking::{Ranking, WordCounts},
     search::is_callable,
     words::words,

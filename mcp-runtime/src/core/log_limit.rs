@@ -6,6 +6,7 @@ use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 use super::sync::Mutex;
+use crate::schema::beginning;
 
 /// The time to each line of a place.
 pub(crate) const LOG_INTERVAL: Duration = Duration::from_secs(10);
@@ -136,9 +137,8 @@ pub(crate) fn cut_for_log(text: &str) -> Cow<'_, str> {
     if text.len() <= MAX_TEXT {
         return text.into();
     }
-    let end = (0..=MAX_TEXT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    let start = text.get(..end).unwrap_or_default();
-    format!("{start}… ({} more bytes)", text.len() - end).into()
+    let start = beginning(text, MAX_TEXT);
+    format!("{start}… ({} more bytes)", text.len() - start.len()).into()
 }
 
 #[cfg(test)]

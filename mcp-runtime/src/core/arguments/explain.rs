@@ -12,8 +12,8 @@ use super::{
     tool_input::ToolInput,
 };
 use crate::schema::{
-    ErrorKind, IntegerType, Place, ValidationError, locate, locate_inside, member_path, nearest, truncate,
-    without_position,
+    ErrorKind, IntegerType, Place, ValidationError, beginning, locate, locate_inside, member_path, nearest,
+    truncate, without_position,
 };
 
 /// The longest argument that is decoded although the schema already refuses a part of it: to find the place of another error
@@ -308,8 +308,7 @@ fn refusal(value: Option<&str>, mut message: String) -> String {
     }
     // it may quote all of a long value
     if message.len() > MAX_BYTES {
-        let end = (0..=MAX_BYTES).rev().find(|&end| message.is_char_boundary(end)).unwrap_or(0);
-        message.truncate(end);
+        message.truncate(beginning(&message, MAX_BYTES).len());
         message.push('…');
     }
     message

@@ -12,12 +12,11 @@ use tokio::{
     time::sleep,
 };
 
-use super::service::Route;
 use super::{
     accept::accept,
     open_files::max_connections,
     request_body::IncomingBody,
-    service::{HttpHandler, HttpService},
+    service::{HttpHandler, HttpService, Route},
 };
 use crate::{
     core::server::{Error, Result, Server, ServerBuilder},

@@ -11,12 +11,15 @@ use std::{
 use serde_json::Value;
 
 use super::capabilities::PackedCapabilities;
-use crate::core::sync::Mutex;
-use crate::core::{
-    connection::{ClientData, Principal},
-    crypto::{KeyRing, Nonce, Seal},
-    protocol::Revision,
-    recent_map::RecentMap,
+use crate::{
+    core::{
+        connection::{ClientData, Principal},
+        crypto::{KeyRing, Nonce, Seal},
+        protocol::Revision,
+        recent_map::RecentMap,
+        sync::Mutex,
+    },
+    schema::beginning,
 };
 
 /// Identifies a session within the server: a random part of its id.
@@ -221,11 +224,8 @@ fn truncate_client_info(info: &str) -> Option<String> {
         return Some(info.to_owned());
     }
     let info: Value = serde_json::from_str(info).ok()?;
-    let text = |key: &str, most: usize| {
-        let text = info.get(key).and_then(Value::as_str).unwrap_or_default();
-        let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
-        end.and_then(|end| text.get(..end))
-    };
+    let text =
+        |key: &str, most: usize| beginning(info.get(key).and_then(Value::as_str).unwrap_or_default(), most);
     let short = serde_json::json!({ "name": text("name", 64), "version": text("version", 32) }).to_string();
     // escapes make the JSON of some names longer than their text
     (short.len() <= MAX_INFO).then_some(short)

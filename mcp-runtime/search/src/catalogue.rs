@@ -1,9 +1,6 @@
 //! The tools that are searched: words that were read once for each state of the items, as far as callers have seen them.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-};
+use std::sync::{Mutex, PoisonError};
 
 use mcp_runtime::{config::ItemView, tool::Tools};
 use mcp_runtime_schema::beginning;
@@ -56,17 +53,20 @@ impl Catalogue {
         if index.generation != tools.generation() {
             *index = Index { generation: tools.generation(), ..Index::default() };
         }
-        let (mut visible, mut views) = (Vec::new(), BTreeMap::new());
-        for (place, tool) in tools.iter() {
-            visible.resize(place, false);
-            visible.push(index.reads(place, &tool));
+        // in the order of their places
+        let seen: Vec<(usize, ItemView<'a>)> = tools.iter().collect();
+        let mut visible = Vec::new();
+        for (place, tool) in &seen {
+            visible.resize(*place, false);
+            visible.push(index.reads(*place, tool));
         }
         let (best, count) = index.ranking.best(&asked, &visible, limit);
         drop(index);
-        for (place, tool) in tools.iter().filter(|(place, _)| best.contains(place)) {
-            views.insert(place, tool);
-        }
-        Found { tools: best.iter().filter_map(|place| views.remove(place)).collect(), count }
+        let view = |place: usize| {
+            let at = seen.binary_search_by_key(&place, |(place, _)| *place).ok()?;
+            seen.get(at).map(|(_, tool)| *tool)
+        };
+        Found { tools: best.into_iter().filter_map(view).collect(), count }
     }
 }
 

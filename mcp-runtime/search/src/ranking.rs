@@ -71,7 +71,7 @@ impl Ranking {
             add(&mut total, length(place));
         }
         let norm = |length: f32, total: f32| 1.0 - B + B * length * count / total.max(1.0);
-        let mut scores: HashMap<u32, f32> = HashMap::new();
+        let mut scores = vec![0.0_f32; self.lengths.len()];
         for word in query {
             let found = self.places.get(word).map_or(&[][..], Vec::as_slice);
             let found = || found.iter().filter(|(place, _)| is_visible(*place));
@@ -81,13 +81,20 @@ impl Ranking {
             for (place, [head, body]) in found() {
                 let [of_head, of_body] = length(*place as usize);
                 let weight = HEAD * head / norm(of_head, total[0]) + body / norm(of_body, total[1]);
-                *scores.entry(*place).or_default() += rarity * weight * (K1 + 1.0) / (weight + K1);
+                let score = rarity * weight * (K1 + 1.0) / (weight + K1);
+                scores.get_mut(*place as usize).into_iter().for_each(|sum| *sum += score);
             }
         }
-        let mut ranked: Vec<(u32, f32)> = scores.into_iter().collect();
+        let scored = scores.into_iter().enumerate().filter(|(_, score)| *score > 0.0);
+        let mut ranked: Vec<(usize, f32)> = scored.collect();
+        let total = ranked.len();
         // equal ones in the order of the list
-        ranked.sort_unstable_by(|(a, x), (b, y)| y.total_cmp(x).then(a.cmp(b)));
-        let best = ranked.iter().take(limit).map(|(place, _)| *place as usize).collect();
-        (best, ranked.len())
+        let order = |(a, x): &(usize, f32), (b, y): &(usize, f32)| y.total_cmp(x).then(a.cmp(b));
+        if limit < total {
+            ranked.select_nth_unstable_by(limit, order);
+            ranked.truncate(limit);
+        }
+        ranked.sort_unstable_by(order);
+        (ranked.into_iter().map(|(place, _)| place).collect(), total)
     }
 }

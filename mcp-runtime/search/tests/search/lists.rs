@@ -31,6 +31,8 @@ async fn a_small_server_lists_its_tools_and_a_large_one_the_search() {
     assert_eq!(listed(&on).await, OWN);
     let at = TestServer::new(many(10).add(Search::bm25().at_least(10))).unwrap();
     assert_eq!(listed(&at).await, OWN);
+    let tokens = TestServer::new(many(10).add(Search::bm25().at_least_tokens(100))).unwrap();
+    assert_eq!(listed(&tokens).await, OWN);
 }
 
 #[tokio::test]

@@ -320,7 +320,6 @@ impl RequestScheduler {
 
     /// Starts queued messages while there is capacity. Those that complete at once are answered here, the others in tasks.
     fn start_queued(self: &Arc<Self>) {
-        let mut has_answered = false;
         loop {
             let (mut answered, mut out) = (0, OutputBuffer::default());
             while out.bytes.len() < FLUSH_SIZE
@@ -332,10 +331,6 @@ impl RequestScheduler {
                 break;
             }
             self.release(answered, out);
-            has_answered = true;
-        }
-        if has_answered {
-            self.wake_if_idle();
         }
     }
 
@@ -384,13 +379,13 @@ impl RequestScheduler {
     fn finish(self: &Arc<Self>, requests: usize, out: OutputBuffer) {
         self.release(requests, out);
         self.start_queued();
-        self.wake_if_idle();
     }
 
     fn release(&self, requests: usize, mut out: OutputBuffer) {
         // before the count: the connection is not idle while replies are unwritten
         out.flush(&self.writer);
         self.table().running -= requests;
+        self.wake_if_idle();
     }
 
     fn wake_if_idle(&self) {

@@ -7,7 +7,7 @@ use mcp_runtime_schema::beginning;
 use serde_json::Value;
 
 use crate::{
-    ranking::{Ranking, WordCounts},
+    ranking::{Ranking, Visible, WordCounts},
     search::is_callable,
     words::words,
 };
@@ -30,6 +30,10 @@ struct Index {
     /// By place, whether the tool there can be found; `None` if no caller has seen it yet.
     read: Vec<Option<bool>>,
     ranking: Ranking,
+    /// By place, which tools the last caller sees.
+    seen: Vec<bool>,
+    /// What that decides; most callers see the same.
+    visible: Visible,
 }
 
 /// What a query has found.
@@ -49,44 +53,40 @@ impl Catalogue {
                 asked.push(word);
             }
         });
+        let seen = tools.visible();
         let mut index = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if index.generation != tools.generation() {
             *index = Index { generation: tools.generation(), ..Index::default() };
         }
-        // in the order of their places
-        let seen: Vec<(usize, ItemView<'a>)> = tools.iter().collect();
-        let mut visible = Vec::new();
-        for (place, tool) in &seen {
-            visible.resize(*place, false);
-            visible.push(index.reads(*place, tool));
+        if index.seen != seen {
+            index.read(tools, seen);
         }
-        let (best, count) = index.ranking.best(&asked, &visible, limit);
+        let (best, count) = index.ranking.best(&asked, &index.visible, limit);
         drop(index);
-        let view = |place: usize| {
-            let at = seen.binary_search_by_key(&place, |(place, _)| *place).ok()?;
-            seen.get(at).map(|(_, tool)| *tool)
-        };
-        Found { tools: best.into_iter().filter_map(view).collect(), count }
+        Found { tools: best.into_iter().filter_map(|place| tools.at(place)).collect(), count }
     }
 }
 
 impl Index {
-    /// Whether the tool at a place can be found, whose words are read when a caller first sees it.
-    fn reads(&mut self, place: usize, tool: &ItemView<'_>) -> bool {
-        if self.read.len() <= place {
-            self.read.resize(place + 1, None);
+    /// Reads the words of tools that are seen for the first time, and decides which of those that are seen can be found.
+    fn read(&mut self, tools: &Tools, seen: Vec<bool>) {
+        self.read.resize(seen.len(), None);
+        let mut visible = seen.clone();
+        for (place, (is_visible, read)) in visible.iter_mut().zip(&mut self.read).enumerate() {
+            if *is_visible
+                && read.is_none()
+                && let Some(tool) = tools.at(place)
+            {
+                let is_found = is_callable(&tool);
+                if is_found {
+                    self.ranking.add(place, words_of(&tool));
+                }
+                *read = Some(is_found);
+            }
+            *is_visible &= *read == Some(true);
         }
-        if let Some(Some(known)) = self.read.get(place) {
-            return *known;
-        }
-        let is_found = is_callable(tool);
-        if is_found {
-            self.ranking.add(place, words_of(tool));
-        }
-        if let Some(read) = self.read.get_mut(place) {
-            *read = Some(is_found);
-        }
-        is_found
+        self.visible = self.ranking.count(visible);
+        self.seen = seen;
     }
 }
 

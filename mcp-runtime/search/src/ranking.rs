@@ -14,13 +14,26 @@ const HEAD: f32 = 2.0;
 /// One value for names and titles, and one for all other texts.
 type Fields = [f32; 2];
 
+/// The place of a tool, and how often it has a word.
+type Count = (u32, Fields);
+
 /// The words of tools, by the places of these.
 #[derive(Default)]
 pub(crate) struct Ranking {
     /// By word, the tools that have it, and how often in each field.
-    places: HashMap<String, Vec<(u32, Fields)>>,
+    places: HashMap<String, Vec<Count>>,
     /// The words of each tool.
     lengths: Vec<Fields>,
+}
+
+/// Tools that a caller may see, and what they decide.
+#[derive(Default)]
+pub(crate) struct Visible {
+    /// By place.
+    tools: Vec<bool>,
+    count: f32,
+    /// How much each word of a field divides what it counts for.
+    slopes: Fields,
 }
 
 /// The words of one tool.
@@ -61,40 +74,83 @@ impl Ranking {
         }
     }
 
-    /// The best of the visible tools for these words, by their places; and how many have one of the words.
-    pub(crate) fn best(&self, query: &[String], visible: &[bool], limit: usize) -> (Vec<usize>, usize) {
-        let is_visible = |place: u32| visible.get(place as usize).is_some_and(|visible| *visible);
-        let length = |place: usize| self.lengths.get(place).copied().unwrap_or_default();
+    /// What these tools, by their places, decide for every query.
+    pub(crate) fn count(&self, tools: Vec<bool>) -> Visible {
         let (mut count, mut total) = (0.0_f32, Fields::default());
-        for (place, _) in visible.iter().enumerate().filter(|(_, visible)| **visible) {
+        for (length, _) in self.lengths.iter().zip(&tools).filter(|(_, visible)| **visible) {
             count += 1.0;
-            add(&mut total, length(place));
+            add(&mut total, *length);
         }
-        let norm = |length: f32, total: f32| 1.0 - B + B * length * count / total.max(1.0);
-        let mut scores = vec![0.0_f32; self.lengths.len()];
-        for word in query {
-            let found = self.places.get(word).map_or(&[][..], Vec::as_slice);
-            let found = || found.iter().filter(|(place, _)| is_visible(*place));
-            #[expect(clippy::cast_precision_loss, reason = "it is the number of tools")]
-            let having = found().count() as f32;
-            let rarity = (1.0 + (count - having + 0.5) / (having + 0.5)).ln();
-            for (place, [head, body]) in found() {
-                let [of_head, of_body] = length(*place as usize);
-                let weight = HEAD * head / norm(of_head, total[0]) + body / norm(of_body, total[1]);
-                let score = rarity * weight * (K1 + 1.0) / (weight + K1);
-                scores.get_mut(*place as usize).into_iter().for_each(|sum| *sum += score);
+        Visible { tools, count, slopes: total.map(|total| B * count / total.max(1.0)) }
+    }
+
+    /// The words that some tool has, the rarest among the visible ones first: how rare it is, and the tools that have it. Visible
+    /// tools with one of them are marked by their places.
+    fn rarest_first(
+        &self,
+        query: &[String],
+        visible: &Visible,
+        has_word: &mut [bool],
+    ) -> Vec<(f32, &[Count])> {
+        let mut rarity = |found: &[Count]| {
+            let mut having = 0.0_f32;
+            for (place, _) in found {
+                if visible.tools.get(*place as usize) == Some(&true) {
+                    having += 1.0;
+                    has_word.get_mut(*place as usize).into_iter().for_each(|has_word| *has_word = true);
+                }
+            }
+            ((visible.count - having + 0.5) / (having + 0.5)).ln_1p()
+        };
+        let found = query.iter().filter_map(|word| self.places.get(word)).map(Vec::as_slice);
+        let mut words: Vec<_> = found.map(|found| (rarity(found), found)).collect();
+        words.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        words
+    }
+
+    /// The best of the visible tools for these words, by their places; and how many have one of the words.
+    pub(crate) fn best(&self, query: &[String], visible: &Visible, limit: usize) -> (Vec<usize>, usize) {
+        let Visible { tools, slopes, .. } = visible;
+        let mut has_word = vec![false; tools.len()];
+        let words = self.rarest_first(query, visible, &mut has_word);
+        let mut scores = vec![0.0_f32; tools.len()];
+        let mut ranked: Vec<u32> = Vec::new();
+        let mut is_complete = false;
+        let score = |scores: &[f32], place: u32| scores.get(place as usize).copied().unwrap_or_default();
+        for (n, (rarity, found)) in words.iter().enumerate() {
+            // where the words that are left can put no other tool among the best, they only order those that are there
+            if !is_complete && ranked.len() > limit && ranked.len() < found.len() {
+                let (_, last, _) = ranked
+                    .select_nth_unstable_by(limit, |a, b| score(&scores, *b).total_cmp(&score(&scores, *a)));
+                is_complete =
+                    score(&scores, *last) > words.iter().skip(n).map(|(rarity, _)| rarity * (K1 + 1.0)).sum();
+            }
+            for (place, [head, body]) in *found {
+                let at = *place as usize;
+                let (Some(true), Some(sum), Some([of_head, of_body])) =
+                    (tools.get(at), scores.get_mut(at), self.lengths.get(at))
+                else {
+                    continue;
+                };
+                if *sum == 0.0 {
+                    if is_complete {
+                        continue;
+                    }
+                    ranked.push(*place);
+                }
+                let norm = |length: f32, slope: f32| 1.0 - B + length * slope;
+                let weight = HEAD * head / norm(*of_head, slopes[0]) + body / norm(*of_body, slopes[1]);
+                *sum += rarity * weight * (K1 + 1.0) / (weight + K1);
             }
         }
-        let scored = scores.into_iter().enumerate().filter(|(_, score)| *score > 0.0);
-        let mut ranked: Vec<(usize, f32)> = scored.collect();
-        let total = ranked.len();
         // equal ones in the order of the list
-        let order = |(a, x): &(usize, f32), (b, y): &(usize, f32)| y.total_cmp(x).then(a.cmp(b));
-        if limit < total {
+        let order = |a: &u32, b: &u32| score(&scores, *b).total_cmp(&score(&scores, *a)).then(a.cmp(b));
+        if limit < ranked.len() {
             ranked.select_nth_unstable_by(limit, order);
             ranked.truncate(limit);
         }
         ranked.sort_unstable_by(order);
-        (ranked.into_iter().map(|(place, _)| place).collect(), total)
+        let total = has_word.into_iter().filter(|has_word| *has_word).count();
+        (ranked.into_iter().map(|place| place as usize).collect(), total)
     }
 }

@@ -100,6 +100,25 @@ async fn a_name_counts_more_than_a_description_and_that_more_than_an_argument() 
 }
 
 #[tokio::test]
+async fn a_word_of_all_tools_is_counted_and_changes_no_order_that_rarer_words_give() {
+    // the more often a pump is named, the better; each tool names the machine, those without a pump most
+    let pumps = |n: usize| tool(&format!("tool{n}"), &format!("The machine: {}", "pump ".repeat(n)));
+    let others = (0..90).map(|n| tool(&format!("other{n}"), "The machine of the machine."));
+    let builder =
+        (1..=20).map(pumps).chain(others).fold(mcp_runtime::server!(), mcp_runtime::ServerBuilder::add);
+    let server = TestServer::new(builder.add(Search::bm25())).unwrap();
+    let best = ["tool20", "tool19", "tool18", "tool17", "tool16"];
+    for query in ["pump", "pump machine", "machine pump"] {
+        assert_eq!(found(&server, query).await, best, "{query}");
+    }
+    let reply = server.call("search_tools", json!({ "query": "pump machine" })).await.text();
+    assert!(reply.starts_with("5 of 110 tools"), "{reply}");
+    // and where they give too few, the others follow in the order of the list
+    let reply = server.call("search_tools", json!({ "query": "tool7 machine", "limit": 3 })).await.text();
+    assert_eq!(names(&reply), ["tool7", "other0", "other1"]);
+}
+
+#[tokio::test]
 async fn without_a_word_that_is_known_the_tags_are_named() {
     let host = TestServer::new(server()).unwrap();
     let ada = TestServer::new(server()).unwrap().caller(Principal::new("test", "ada"));

@@ -96,7 +96,7 @@ impl<E: Entry> Entries<E> {
         self.all.is_empty()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<E>> {
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Arc<E>> {
         self.all.iter()
     }
 

@@ -69,6 +69,25 @@ impl Tools {
         all.enumerate().filter(|(_, tool)| self.access().sees(*tool))
     }
 
+    /// By the places of [`iter`](Self::iter), whether the caller may see the tool there: where many are not looked at further,
+    /// that takes less time.
+    #[must_use]
+    pub fn visible(&self) -> Vec<bool> {
+        let Some(all) = self.all() else { return Vec::new() };
+        let access = self.access();
+        if access.is_full() {
+            return vec![true; all.iter().len()];
+        }
+        all.iter().map(|tool| access.sees(tool.view_in(all))).collect()
+    }
+
+    /// The tool at a place of [`iter`](Self::iter); `None` if none is there, or not for the caller.
+    #[must_use]
+    pub fn at(&self, place: usize) -> Option<ItemView<'_>> {
+        let all = self.all()?;
+        all.iter().nth(place).map(|tool| tool.view_in(all)).filter(|tool| self.access().sees(*tool))
+    }
+
     /// The tool of that name; `None` if it does not exist, or not for the caller.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<ItemView<'_>> {

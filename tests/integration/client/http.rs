@@ -16,7 +16,7 @@ use axum::{
 use futures_util::StreamExt as _;
 use mcp_runtime::{
     Revision,
-    client::{Client, ElicitAnswer, Error},
+    client::{ChangeEvent, Client, ElicitAnswer, Error},
     prelude::*,
 };
 use mcp_tests::support::{Gate, HttpServer, discovered, initialized, refusal, response};
@@ -265,10 +265,16 @@ async fn a_session_that_the_standalone_stream_finds_lost_is_replaced() {
     })
     .await;
     let client = within(Client::connect(url)).await.unwrap();
-    let _subscription = within(client.subscribe("x://y", |_| {})).await.unwrap();
+    let seen = Arc::<Mutex<Vec<ChangeEvent>>>::default();
+    let kept = seen.clone();
+    let subscribing = client.subscribe("x://y", move |event| kept.lock().unwrap().push(event));
+    let _subscription = within(subscribing).await.unwrap();
+    assert_eq!(*seen.lock().unwrap(), [], "a stream that is resumed misses nothing");
     *ended.lock().unwrap() = true;
     // without a call of the program
     until(|| log.of("resources/subscribe").len() == 2).await;
+    until(|| !seen.lock().unwrap().is_empty()).await;
+    assert_eq!(*seen.lock().unwrap(), [ChangeEvent::Restored]);
     assert_eq!(log.of("resources/subscribe")[1].header("mcp-session-id"), Some("two"));
     assert_eq!(log.of("initialize").len(), 2);
     until(|| {
@@ -278,6 +284,33 @@ async fn a_session_that_the_standalone_stream_finds_lost_is_replaced() {
     })
     .await;
     assert_eq!(client.call("t", json!({})).await.unwrap().text(), "done");
+}
+
+#[tokio::test]
+async fn a_standalone_stream_that_cannot_be_resumed_may_have_missed_changes_until_it_is_refused() {
+    let is_refused = Arc::new(AtomicBool::new(false));
+    let refused = is_refused.clone();
+    let (url, _, _) = forgetful(move |seen| {
+        let stream = || event_stream("retry: 10\ndata:\n\n");
+        let answer = || if refused.load(Ordering::SeqCst) { empty(405) } else { stream() };
+        (seen.method == Method::GET).then(answer)
+    })
+    .await;
+    let (builder, of_all) = super::keeping_changes();
+    let client = within(builder.connect(url)).await.unwrap();
+    let of_one = Arc::<Mutex<Vec<ChangeEvent>>>::default();
+    let kept = of_one.clone();
+    let subscribing = client.subscribe("x://y", move |event| kept.lock().unwrap().push(event));
+    let _subscription = within(subscribing).await.unwrap();
+    until(|| !of_one.lock().unwrap().is_empty()).await;
+    is_refused.store(true, Ordering::SeqCst);
+    for seen in [of_one, of_all] {
+        until(|| seen.lock().unwrap().contains(&ChangeEvent::Ended)).await;
+        let seen = seen.lock().unwrap();
+        let (last, before) = seen.split_last().unwrap();
+        assert_eq!(*last, ChangeEvent::Ended, "{seen:?}");
+        assert!(before.iter().all(|event| *event == ChangeEvent::Restored), "{seen:?}");
+    }
 }
 
 #[tokio::test]

@@ -128,6 +128,9 @@ impl Session {
                 "the server's state of the session could not be restored"
             );
         }
+        if !connection.revision.is_modern() {
+            client.inbox.restored();
+        }
         Ok(connection)
     }
 

@@ -347,6 +347,7 @@ impl SharedClient {
             requests.push(("logging/setLevel", json!({ "level": level.as_str() })));
         }
         for (method, params) in requests {
+            let uri = params.get("uri").and_then(Value::as_str).map(str::to_owned);
             let Value::Object(params) = params else { continue };
             // one that fails must not fail the request that found the session lost
             let restored =
@@ -356,6 +357,10 @@ impl SharedClient {
                     error = error.in_one_line(),
                     "`{method}` could not be repeated in the new session"
                 );
+                // another failure is that of the connection, whose next one tries again
+                if let (Some(uri), Error::Protocol { .. }) = (&uri, &error) {
+                    self.inbox.end_watches(&[&**uri].into());
+                }
             }
         }
     }

@@ -78,17 +78,20 @@ impl Driver {
         let mut begun = Some(begun);
         let mut reopening = Reopening::new();
         loop {
-            let has_cursor = self.reader.cursor().is_some();
             reopening.begin();
-            let error = match self.mode {
+            let end = match self.mode {
                 DeliveryMode::Push => self.stream(&mut begun).await,
-                DeliveryMode::Poll => self.poll(&mut begun).await,
+                DeliveryMode::Poll => match self.poll(&mut begun).await {
+                    Ok(()) => {
+                        reopening.succeed();
+                        continue;
+                    }
+                    failed => failed,
+                },
             };
-            let Some(error) = error else {
-                // events came, so the server works
-                reopening.succeed();
-                continue;
-            };
+            reopening.end(&end);
+            let ended = || Error::not_connected("the server has ended the stream of events");
+            let error = end.err().unwrap_or_else(ended);
             if let Some(begun) = begun.take() {
                 // fails if the program does not wait any more
                 let _given_up = begun.send(Err(error.clone()));
@@ -98,12 +101,11 @@ impl Driver {
                 return error;
             }
             tracing::debug!(event = %self.reader.name, error = error.in_one_line(), "the subscription was interrupted");
-            reopening.end();
-            reopening.pause().await;
-            // events that occur in between are lost where the server cannot send them again
-            if !has_cursor && self.reader.cursor().is_none() {
-                self.reader.gap();
+            // events that occur until it is open again are lost where the server cannot send them again
+            if self.reader.cursor().is_none() {
+                self.reader.miss();
             }
+            reopening.pause().await;
         }
     }
 
@@ -117,8 +119,11 @@ impl Driver {
         members
     }
 
-    /// Receives a stream until it ends; `None` if it was open, and ended in an orderly way.
-    async fn stream(&self, begun: &mut Option<Begun>) -> Option<Error> {
+    /// Receives a stream until the server ends it.
+    ///
+    /// # Errors
+    /// It broke, or was refused.
+    async fn stream(&self, begun: &mut Option<Begun>) -> Result<(), Error> {
         let reader = &self.reader;
         reader.begin_stream();
         let receiving = reader.clone();
@@ -136,26 +141,23 @@ impl Driver {
                         let _given_up = begun.send(Ok(()));
                     }
                     if let Some(error) = reader.terminated() {
-                        return Some(error);
+                        return Err(error);
                     }
                     silence.as_mut().reset(Instant::now() + SILENCE);
                 }
                 reply = &mut request => {
-                    if let Some(error) = reader.terminated() {
-                        return Some(error);
-                    }
-                    return Some(match reply {
-                        Ok(()) => Error::not_connected("the server has ended the stream of events"),
-                        Err(error) => error,
-                    });
+                    return reader.terminated().map_or(reply, Err);
                 }
-                () = &mut silence => return Some(Error::not_connected("the stream of events is silent")),
+                () = &mut silence => return Err(Error::not_connected("the stream of events is silent")),
             }
         }
     }
 
     /// Polls once, and waits until it is time for the next poll.
-    async fn poll(&self, begun: &mut Option<Begun>) -> Option<Error> {
+    ///
+    /// # Errors
+    /// The poll failed.
+    async fn poll(&self, begun: &mut Option<Begun>) -> Result<(), Error> {
         let mut members = self.members();
         let wait = POLL_WAIT.min(self.shared.options.request_timeout / 2);
         members["timeoutMs"] = millis(wait).into();
@@ -168,29 +170,27 @@ impl Driver {
             Box::pin(async move { Ok(self.shared.request("events/poll", members, &options).await?.json) })
         };
         let polled = polled.await.and_then(|json| parse::<PollResult>(&json, "events/poll"));
-        let result = match polled {
-            Ok(result) => result,
-            Err(error) => return Some(error),
-        };
+        let result = polled?;
         let came = !result.events.is_empty();
         for occurrence in &result.events {
             self.reader.deliver(occurrence);
         }
         self.reader.advance(Some(&result.cursor));
         if result.truncated {
-            self.reader.gap();
+            self.reader.miss();
         }
+        self.reader.confirm();
         if let Some(begun) = begun.take() {
             // fails if the program does not wait any more
             let _given_up = begun.send(Ok(()));
         }
         // a server that always has more, and never anything, is not asked without end
         if result.has_more && came && before != self.reader.cursor() {
-            return None;
+            return Ok(());
         }
         let pause = result.next_poll_ms.map_or(SHORTEST_POLL_PAUSE, Duration::from_millis);
         sleep_until(Instant::now() + pause.clamp(SHORTEST_POLL_PAUSE, LONGEST_POLL_PAUSE)).await;
-        None
+        Ok(())
     }
 }
 

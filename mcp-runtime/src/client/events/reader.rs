@@ -37,6 +37,8 @@ struct ReaderState {
     seen: RecentMap<u64, ()>,
     /// Whether the server has confirmed the stream.
     is_active: bool,
+    /// Whether events may have been missed, which the program hears once others can come again: it reads again then.
+    has_missed: bool,
     terminated: Option<Error>,
 }
 
@@ -65,6 +67,7 @@ impl EventReader {
             hasher: RandomState::new(),
             seen: RecentMap::new(MAX_SEEN),
             is_active: false,
+            has_missed: false,
             terminated: None,
         };
         let state = Mutex::new(state);
@@ -96,6 +99,22 @@ impl EventReader {
         }
     }
 
+    /// Events may be missed until the server delivers again.
+    pub(super) fn miss(&self) {
+        self.state.lock().has_missed = true;
+    }
+
+    /// The server delivers.
+    pub(super) fn confirm(&self) {
+        let mut state = self.state.lock();
+        state.is_active = true;
+        let has_missed = std::mem::take(&mut state.has_missed);
+        drop(state);
+        if has_missed {
+            self.gap();
+        }
+    }
+
     /// Begins to wait for the confirmation of a stream.
     pub(super) fn begin_stream(&self) {
         let mut state = self.state.lock();
@@ -120,7 +139,7 @@ impl EventReader {
             "active" => {
                 self.advance(params.get("cursor"));
                 if params.get("truncated") == Some(&Value::Bool(true)) {
-                    self.gap();
+                    self.miss();
                 }
             }
             "event" => {
@@ -139,7 +158,7 @@ impl EventReader {
             }
             _ => return,
         }
-        self.state.lock().is_active = true;
+        self.confirm();
         self.activity.notify_one();
     }
 

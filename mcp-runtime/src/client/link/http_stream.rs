@@ -4,7 +4,10 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderValue, StatusCode};
-use tokio::{sync::oneshot, time::sleep};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, sleep},
+};
 
 use super::{
     event_stream::EventStreamParser,
@@ -12,7 +15,13 @@ use super::{
     outgoing::OutgoingRequest,
 };
 use crate::{
-    client::{Error, receive::reopening::is_final_status},
+    client::{
+        Error,
+        receive::{
+            handlers::ChangeEvent,
+            reopening::{STABLE_IF_ENDED, is_final_status},
+        },
+    },
     fetch::HttpResponse,
 };
 
@@ -115,6 +124,7 @@ impl<'a> HttpStream<'a> {
         let mut pause = RECONNECT_DELAY;
         // grows while streams end without an event
         let mut shortest = SHORTEST_PAUSE;
+        let mut was_open = false;
         while self.link.session() == self.session {
             let response = self.link.get(self.parser.last_id.as_ref(), Login::Background).await;
             // those who wait are notified by its end
@@ -125,8 +135,14 @@ impl<'a> HttpStream<'a> {
                 {
                     pause = RECONNECT_DELAY;
                     let before = self.parser.last_id.clone();
+                    // with an id, the server sends what came meanwhile
+                    if std::mem::replace(&mut was_open, true) && before.is_none() {
+                        self.link.inbox.restored();
+                    }
+                    let begun = Instant::now();
                     let read = self.read_events(&mut response, None).await;
                     let is_fruitless = self.parser.last_id.is_none() || self.parser.last_id == before;
+                    let is_fruitless = is_fruitless && begun.elapsed() < STABLE_IF_ENDED;
                     if read.is_err() {
                         // what cannot be read would come again
                         self.parser = EventStreamParser::new(self.link.max_message);
@@ -143,6 +159,9 @@ impl<'a> HttpStream<'a> {
                     if response.status() == StatusCode::NOT_FOUND
                         || is_final_status(response.status().as_u16()) =>
                 {
+                    if was_open {
+                        self.link.inbox.notify_all(&ChangeEvent::Ended);
+                    }
                     return;
                 }
                 _ => pause = (pause * 2).min(LONGEST_PAUSE),

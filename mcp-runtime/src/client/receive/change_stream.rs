@@ -4,6 +4,7 @@
 //! See [subscriptions](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions).
 
 use std::{
+    collections::HashSet,
     fmt,
     sync::{
         Arc,
@@ -136,10 +137,7 @@ impl SharedClient {
         let mut acknowledged = self.subscriptions.acknowledged.subscribe();
         self.drive_subscriptions();
         self.subscriptions.changed.notify_one();
-        let includes = |filter: &Value| {
-            let uris = filter.get("resourceSubscriptions").and_then(Value::as_array);
-            uris.is_some_and(|uris| uris.iter().any(|known| known == uri))
-        };
+        let includes = |filter: &Value| uris(filter).contains(uri);
         // the failure of an attempt that began before says nothing of the next one
         let before = acknowledged.borrow().attempt;
         let answered = acknowledged.wait_for(|acknowledged| {
@@ -191,7 +189,7 @@ impl SharedClient {
             }
             // the program has closed its client
             if !matches!(stream.standing, Standing::Unopened | Standing::Refused) {
-                shared.inbox.handlers.notify_change(ChangeEvent::Ended);
+                shared.inbox.notify_all(&ChangeEvent::Ended);
             }
         });
     }
@@ -242,6 +240,12 @@ impl SharedClient {
     }
 }
 
+/// The resources of a filter.
+fn uris(filter: &Value) -> HashSet<&str> {
+    let uris = filter.get("resourceSubscriptions").and_then(Value::as_array);
+    uris.into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
 impl ChangeStream {
     /// Opens the stream, and again after its end, until the program closes the client.
     async fn drive(&mut self) {
@@ -286,13 +290,18 @@ impl ChangeStream {
             _ => None,
         };
         let error = match answer {
-            Some(Ok(_)) => {
+            Some(Ok(accepted)) => {
                 self.current = Some(stream);
                 self.reopening.begin();
                 let before = std::mem::replace(&mut self.standing, Standing::Open);
                 if !matches!(before, Standing::Unopened | Standing::Open) {
-                    self.shared.forget_what_is_kept();
-                    self.shared.inbox.handlers.notify_change(ChangeEvent::Restored);
+                    let accepted = uris(&accepted);
+                    let refused: HashSet<_> = uris(&filter).difference(&accepted).copied().collect();
+                    if !refused.is_empty() {
+                        self.shared.inbox.end_watches(&refused);
+                        self.shared.subscriptions.changed.notify_one();
+                    }
+                    self.shared.inbox.restored();
                 }
                 return false;
             }
@@ -306,7 +315,7 @@ impl ChangeStream {
             Standing::Interrupted | Standing::Lost if is_refused(&self.shared, &error) => {
                 tracing::debug!(error = error.in_one_line(), "the stream of changes is not opened again");
                 self.standing = Standing::Refused;
-                self.shared.inbox.handlers.notify_change(ChangeEvent::Ended);
+                self.shared.inbox.notify_all(&ChangeEvent::Ended);
                 false
             }
             Standing::Interrupted | Standing::Lost => {
@@ -319,7 +328,7 @@ impl ChangeStream {
     /// The stream has ended: in an orderly way, or by an error.
     fn end(&mut self, end: Result<(), Error>) {
         self.current = None;
-        self.reopening.end();
+        self.reopening.end(&end);
         self.shared.forget_what_is_kept();
         match end {
             Ok(()) => self.standing = Standing::Interrupted,
@@ -330,7 +339,7 @@ impl ChangeStream {
     fn lose(&mut self, error: &Error) {
         tracing::debug!(error = error.in_one_line(), "the stream of changes broke");
         if std::mem::replace(&mut self.standing, Standing::Lost) != Standing::Lost {
-            self.shared.inbox.handlers.notify_change(ChangeEvent::Lost);
+            self.shared.inbox.notify_all(&ChangeEvent::Lost);
         }
     }
 }

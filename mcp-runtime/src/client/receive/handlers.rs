@@ -195,11 +195,13 @@ pub enum ChangeEvent {
         /// Its URI.
         uri: String,
     },
-    /// No more changes follow: the server refuses to open the stream of changes again, or the program closed the client.
+    /// No more changes follow: the server refuses to open the stream of changes again, or to have this resource in it, or
+    /// the program closed the client.
     Ended,
     /// The stream of changes broke, or cannot be opened again yet. It is tried again; changes in between are not known.
     Lost,
-    /// The stream of changes is open again, after it broke or the server ended it: read again what must be fresh.
+    /// The stream of changes is open again, after it broke or the server ended it, or the session of a legacy server was
+    /// replaced: read again what must be fresh.
     Restored,
     /// A tool was left out of the list: HTTP clients must not call it, or its definition cannot be read.
     ToolDropped {

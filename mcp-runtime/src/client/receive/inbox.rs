@@ -2,7 +2,7 @@
 //! wait for them. Every transport delivers here.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher},
     pin::pin,
     sync::{
@@ -289,8 +289,11 @@ impl Inbox {
     /// Ends a watch; the URI, if no other watch has it.
     pub(in crate::client) fn unwatch(&self, id: u64) -> Option<String> {
         let mut waiting = self.waiting.lock();
-        let (uri, _) = waiting.watches.remove(&id)?;
-        (!waiting.watches.values().any(|(other, _)| *other == uri)).then_some(uri)
+        let (uri, listener) = waiting.watches.remove(&id)?;
+        let is_last = !waiting.watches.values().any(|(other, _)| *other == uri);
+        // it may own a subscription, whose end takes the lock
+        drop((waiting, listener));
+        is_last.then_some(uri)
     }
 
     /// The URIs that are watched, each once.
@@ -542,25 +545,41 @@ impl Inbox {
     }
 
     fn notify_watches(&self, uri: &str) {
-        let listeners: Vec<_> = {
-            let waiting = self.waiting.lock();
-            // an update may be of a resource below the one that is subscribed to
-            let concerns = |watched: &str| {
-                uri == watched
-                    || uri
-                        .strip_prefix(watched.trim_end_matches('/'))
-                        .is_some_and(|rest| rest.starts_with('/'))
-            };
-            waiting
-                .watches
-                .values()
-                .filter(|(watched, _)| concerns(watched))
-                .map(|(_, f)| f.clone())
-                .collect()
+        // an update may be of a resource below the one that is subscribed to
+        let concerns = |watched: &str| {
+            uri == watched
+                || uri.strip_prefix(watched.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
         };
-        for listener in listeners {
-            call_listener(&listener, ChangeEvent::Resource { uri: uri.to_owned() });
+        self.call_watches(concerns, &ChangeEvent::Resource { uri: uri.to_owned() });
+    }
+
+    fn call_watches(&self, concerns: impl Fn(&str) -> bool, event: &ChangeEvent) {
+        let of_these = |(uri, listener): &(String, Listener<_>)| concerns(uri).then(|| listener.clone());
+        // without the lock: they are functions of the program
+        let listeners: Vec<_> = self.waiting.lock().watches.values().filter_map(of_these).collect();
+        listeners.iter().for_each(|listener| call_listener(listener, event.clone()));
+    }
+
+    /// Tells all functions that receive changes what becomes of those.
+    pub(in crate::client) fn notify_all(&self, event: &ChangeEvent) {
+        self.handlers.notify_change(event.clone());
+        self.call_watches(|_| true, event);
+    }
+
+    /// Changes are received again, after a time in which they may have been missed.
+    pub(in crate::client) fn restored(&self) {
+        if let Some(client) = self.client.upgrade() {
+            client.forget_what_is_kept();
         }
+        self.notify_all(&ChangeEvent::Restored);
+    }
+
+    /// The server does not take the subscriptions to these resources again.
+    pub(in crate::client) fn end_watches(&self, refused: &HashSet<&str>) {
+        self.call_watches(|uri| refused.contains(uri), &ChangeEvent::Ended);
+        let is_refused = |_: &u64, (uri, _): &mut (String, _)| refused.contains(&**uri);
+        let ended: Vec<_> = self.waiting.lock().watches.extract_if(is_refused).collect();
+        drop(ended);
     }
 
     fn progressed(&self, params: &Value) {

@@ -12,8 +12,10 @@ use crate::{
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// How long a stream must have lasted so that the next one is opened after the first pause.
+/// How long a stream must have lasted so that the next one is opened after the first pause, if it broke.
 const STABLE: Duration = Duration::from_secs(30);
+/// The same, if the server ended it in an orderly way, such as with a token that lives for seconds.
+pub(in crate::client) const STABLE_IF_ENDED: Duration = Duration::from_secs(2);
 /// Codes of a refusal that another attempt does not change: the protocol's, and those of events in the published texts and
 /// the drafts before (not found, forbidden, unsupported).
 const FINAL_CODES: [i64; 9] =
@@ -35,9 +37,10 @@ impl Reopening {
         self.begun = Instant::now();
     }
 
-    /// The stream has ended, or has failed; it counts as the server's success if it lasted.
-    pub(in crate::client) fn end(&mut self) {
-        if self.begun.elapsed() >= STABLE {
+    /// The stream was ended by the server, or has failed; it counts as the server's success if it lasted.
+    pub(in crate::client) fn end(&mut self, end: &Result<(), Error>) {
+        let stable = if end.is_ok() { STABLE_IF_ENDED } else { STABLE };
+        if self.begun.elapsed() >= stable {
             self.succeed();
         }
     }

@@ -350,7 +350,9 @@ impl Client {
         PendingCall::any(self.shared(), method.into(), params(members))
     }
 
-    /// Calls `f` whenever the resource changes, until the subscription is dropped. The function must not block.
+    /// Calls `f` whenever the resource changes, with [`ChangeEvent::Resource`], and when changes may have been missed or no
+    /// more follow, with [`Lost`](ChangeEvent::Lost), [`Restored`](ChangeEvent::Restored) and [`Ended`](ChangeEvent::Ended),
+    /// until the subscription is dropped. The function must not block.
     ///
     /// # Errors
     /// The server does not support subscriptions, or not to this resource.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{cpu_time, instructions_of};
 
 /// What a description may have many of, each with a description that has a number of it.
-const KINDS: [(&str, fn(usize) -> String); 32] = [
+const KINDS: [(&str, fn(usize) -> String); 34] = [
     ("operations", |n| api(paths(n, |_| json!({})), &json!({}))),
     ("operations of an own tag", |n| api(paths(n, |i| json!({ "tags": [format!("t{i}")] })), &json!({}))),
     ("tags of an operation", |n| one(json!({ "tags": names(n) }))),
@@ -105,6 +105,19 @@ const KINDS: [(&str, fn(usize) -> String); 32] = [
     ("alternatives", |n| {
         let of = |i| json!({ "type": "object", "required": ["a"], "properties": { "a": { "const": i } } });
         api(paths(1, |_| with_schema(json!({ "oneOf": (0..n).map(of).collect::<Value>() }))), &json!({}))
+    }),
+    ("names of a discriminator", |n| {
+        let mapping = members(n, |i| (format!("k{i}"), ["A", "Nothing"][i % 2].into()));
+        let pet = json!({ "oneOf": [reference("A"), reference("B")],
+            "discriminator": { "propertyName": "kind", "mapping": mapping } });
+        let schemas = json!({ "A": { "required": ["a"] }, "B": { "required": ["pet"], "properties": { "pet": reference("Pet") } }, "Pet": pet });
+        api(paths(2, |_| with_schema(reference("Pet"))), &json!({ "schemas": schemas }))
+    }),
+    ("alternatives of a discriminator", |n| {
+        let schemas = members(n, |i| (format!("S{i}"), json!({ "type": "object", "required": ["a"] })));
+        let list: Value = (0..n).map(|i| reference(&format!("S{i}"))).collect();
+        let schema = json!({ "anyOf": list, "discriminator": { "propertyName": "kind" } });
+        api(paths(1, |_| with_schema(schema.clone())), &json!({ "schemas": schemas }))
     }),
     ("members of a body", |n| {
         let properties = || members(500, |i| (format!("p{i}"), json!({ "type": "string" })));

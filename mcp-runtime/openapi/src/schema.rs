@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use mcp_runtime_schema::VARIANTS;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -232,9 +233,9 @@ impl Translation<'_, '_> {
             let before = found.len();
             references(&schema, &mut found);
             let is_small = found.len() == before && text <= SMALL;
-            let last = reference.rsplit('/').next().unwrap_or_default();
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
-            let name: String = last.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+            let name: String =
+                last_step(&reference).chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
             let name = self.names.take(name);
             self.targets.insert(place, Target { schema, uses: 1, name, is_small });
             self.places.insert(reference, place);
@@ -351,6 +352,9 @@ impl Translation<'_, '_> {
                 into.insert(keyword.clone(), translated);
             }
         }
+        if self.direction == Direction::Request {
+            into.extend(variants(schema).map(|variants| (VARIANTS.to_owned(), variants)));
+        }
         match alternatives {
             Some(list) if into.contains_key("anyOf") => add_part(into, json!({ "anyOf": list })),
             list => into.extend(list.map(|list| ("anyOf".to_owned(), list))),
@@ -407,6 +411,37 @@ impl Translation<'_, '_> {
         let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
         properties.filter(|(_, schema)| is_hidden(schema)).map(|(name, _)| name.as_str()).collect()
     }
+}
+
+/// A `discriminator` as the runtime reads it: a name of `mapping`, or of a schema, and the place of its alternative. One that
+/// leads to none of them is left out.
+fn variants(schema: &Map<String, Value>) -> Option<Value> {
+    let discriminator = schema.get("discriminator")?;
+    let lists = (schema.get("oneOf"), schema.get("anyOf"));
+    let ((Some(Value::Array(list)), None) | (None, Some(Value::Array(list)))) = lists else { return None };
+    let references = list.iter().enumerate();
+    let references: Vec<(usize, &str)> =
+        references.filter_map(|(place, schema)| Some((place, schema.get("$ref")?.as_str()?))).collect();
+    let named: HashMap<&str, usize> = references
+        .iter()
+        .flat_map(|(place, reference)| [(*reference, *place), (last_step(reference), *place)])
+        .collect();
+    let mapping = discriminator.get("mapping").and_then(Value::as_object).into_iter().flatten();
+    let mapping = mapping.filter_map(|(name, target)| Some((name.clone(), *named.get(target.as_str()?)?)));
+    let mapping: Vec<(String, usize)> = mapping.collect();
+    let mapped: HashSet<usize> = mapping.iter().map(|(_, place)| *place).collect();
+    // others have the names of their schemas
+    let unmapped = references.iter().filter(|(place, _)| !mapped.contains(place));
+    let mut places: Map<String, Value> =
+        unmapped.map(|(place, reference)| (last_step(reference).to_owned(), (*place).into())).collect();
+    places.extend(mapping.into_iter().map(|(name, place)| (name, place.into())));
+    let property = discriminator.get("propertyName")?.as_str()?;
+    (!places.is_empty()).then(|| json!({ "property": property, "places": places }))
+}
+
+/// The last name of a reference.
+fn last_step(reference: &str) -> &str {
+    reference.rsplit('/').next().unwrap_or_default()
 }
 
 /// The names in a list.

@@ -4,9 +4,13 @@ use serde_json::{Map, Value};
 
 use super::check::{MAX_ERRORS, Validation, choice_mismatch, describe_choices, key_mismatch, type_mismatch};
 use super::error::{Mismatch, summarize};
-use super::node::{Alternatives, Applicator, Choices, NodeId, ObjectRules, SchemaNode, TypeSet};
+use super::node::{Alternatives, Applicator, Choices, NodeId, ObjectRules, SchemaNode, TypeSet, Variants};
 use super::value_hash::first_duplicate;
+use super::walk;
 
+/// Beside `anyOf` or `oneOf` of a schema that was translated: the `property` that names the alternative that a value is meant
+/// for, and the `places` of those by name. It only decides whose errors are reported, and is not published.
+pub const VARIANTS: &str = "x-mcp-variants";
 /// How deep alternatives inside alternatives are described.
 const MAX_DESCRIPTION_DEPTH: usize = 4;
 
@@ -15,6 +19,8 @@ pub(super) enum Intended<'n> {
     One(NodeId),
     /// The tag that tells these apart is absent, or not one of theirs.
     NoTag(&'n str, Vec<NodeId>),
+    /// The same of a tag that the schema names.
+    NoVariant(&'n Variants),
     /// Any of these.
     Several(Vec<NodeId>),
     /// None has the type of the value.
@@ -42,6 +48,18 @@ pub(super) fn intended<'n>(
         ([only], _) => return Intended::One(*only),
         (_, Some(tag)) if !members.contains_key(tag) => return Intended::NoTag(tag, objects.clone()),
         _ => {}
+    }
+    if let Some(variants) = &alternatives.variants {
+        let takes = |id: NodeId, name: &Value| {
+            property_choices(nodes, id, &variants.property).is_none_or(|choices| choices.contains(name))
+        };
+        let sent = members.get(&variants.property);
+        let named = sent.and_then(|sent| Some((sent, *alternatives.ids.get(variants.place(sent)?)?)));
+        match named {
+            Some((sent, id)) if takes(id, sent) => return Intended::One(id),
+            None if tag.is_none() => return Intended::NoVariant(variants),
+            _ => {}
+        }
     }
     let has_tag = |id: &NodeId| {
         let Some((tag, sent)) = tag.as_ref().and_then(|tag| Some((tag, members.get(tag)?))) else {
@@ -107,6 +125,13 @@ fn all_choices(nodes: &[SchemaNode], applicator: &Applicator) -> Option<Choices>
     }
     let is_once = matches!(applicator, Applicator::AnyOf(_)) || first_duplicate(&values).is_none();
     is_once.then(|| Choices::new(values, false))
+}
+
+/// Removes what a schema says for reports alone.
+pub fn drop_variants(schema: &mut Value) {
+    let Value::Object(map) = schema else { return };
+    map.remove(VARIANTS);
+    walk::subschemas_mut(map, &mut |_, child| drop_variants(child));
 }
 
 /// Alternatives besides `null`.
@@ -203,6 +228,15 @@ impl<'a> Validation<'a> {
                     Some(sent) => choice_mismatch(choices.iter().copied(), false, sent, suggests),
                 };
                 self.fail_at(tag, mismatch)
+            }
+            Intended::NoVariant(variants) => {
+                let Variants { property, names, .. } = variants;
+                let suggests = self.suggests(names.len());
+                let mismatch = || match value.get(property) {
+                    None => Mismatch::missing(describe_choices(names.iter(), false)),
+                    Some(sent) => choice_mismatch(names.iter(), false, sent, suggests),
+                };
+                self.fail_at(property, mismatch)
             }
             Intended::Several(candidates) => {
                 let names = candidates.iter().map(|id| variant_name(self.nodes, *id));
@@ -306,5 +340,61 @@ impl<'a> Validation<'a> {
     /// The types that a node allows.
     fn types(&self, id: NodeId) -> TypeSet {
         self.nodes.get(id).map_or(TypeSet::ANY, |node| TypeSet::ANY.without(node.refuses))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{super::validate::Validator, *};
+
+    fn report(keyword: Value, value: &Value) -> String {
+        let variant = |name: &str| json!({ "type": "object", "required": [name] });
+        let mut schema = json!({ "oneOf": [variant("a"), variant("b")] });
+        schema[VARIANTS] = keyword;
+        let errors = Validator::compile(&schema).expect("a schema").validate(value);
+        errors.iter().map(|error| format!("{error}; ")).collect()
+    }
+
+    #[test]
+    fn a_named_variant_is_reported_and_a_name_of_none_is_one_of_the_names() {
+        let keyword = json!({ "property": "is", "places": { "A": 0, "B": 1 } });
+        let first = report(keyword.clone(), &json!({ "is": "A" }));
+        assert!(first.starts_with("a: "), "{first}");
+        let second = report(keyword.clone(), &json!({ "is": "B", "c": 1 }));
+        assert!(second.starts_with("b: "), "{second}");
+        for value in [json!({}), json!({ "is": "C" }), json!({ "is": [] })] {
+            let names = report(keyword.clone(), &value);
+            assert!(names.starts_with("is: ") && names.contains(r#"one of "A", "B""#), "{names}");
+        }
+        let other = report(keyword.clone(), &json!(1));
+        assert!(other.contains("object"), "{other}");
+        // `oneOf` still counts
+        assert!(!report(keyword.clone(), &json!({ "is": "A", "a": 1, "b": 2 })).is_empty());
+        assert_eq!(report(keyword, &json!({ "is": "A", "b": 2 })), "");
+    }
+
+    #[test]
+    fn a_keyword_that_names_no_alternatives_is_ignored() {
+        let without = report(Value::Null, &json!({ "is": "A" }));
+        for keyword in [
+            json!(1),
+            json!({ "property": "is" }),
+            json!({ "property": 1, "places": { "A": 0 } }),
+            json!({ "property": "is", "places": { "A": -1 } }),
+            json!({ "property": "is", "places": { "A": "0" } }),
+        ] {
+            assert_eq!(report(keyword.clone(), &json!({ "is": "A" })), without, "{keyword}");
+        }
+        let far = report(json!({ "property": "is", "places": { "A": 9 } }), &json!({ "is": "A" }));
+        assert!(far.contains("is"), "{far}");
+    }
+
+    #[test]
+    fn it_is_removed_wherever_it_is() {
+        let mut schema = json!({ "properties": { "a": { "anyOf": [{ VARIANTS: {} }], VARIANTS: {} } }, "$defs": { "b": { VARIANTS: 1 } } });
+        drop_variants(&mut schema);
+        assert!(!schema.to_string().contains(VARIANTS), "{schema}");
     }
 }

@@ -8,7 +8,9 @@ use serde_json::{Map, Number, Value};
 use super::alternatives::settle_alternatives;
 use super::format::StringFormat;
 use super::needs_validation::enforcement;
-use super::node::{Alternatives, Applicator, Choices, Contains, NodeId, Property, SchemaNode, TypeSet};
+use super::node::{
+    Alternatives, Applicator, Choices, Contains, NodeId, Property, SchemaNode, TypeSet, Variants,
+};
 use super::number::IntegerType;
 use super::pattern::TextPattern;
 use super::{equality, walk};
@@ -374,7 +376,8 @@ impl Compiler<'_> {
                 }
                 "anyOf" | "oneOf" => {
                     let ids = self.schema_list(subschema, keyword, value)?;
-                    let of = Alternatives { ids, ..Alternatives::default() };
+                    let variants = Variants::of(subschema.map);
+                    let of = Alternatives { ids, variants, ..Alternatives::default() };
                     let applicator = if keyword == "anyOf" { Applicator::AnyOf } else { Applicator::OneOf };
                     node.applicators.push(applicator(of));
                 }

@@ -43,6 +43,7 @@ mod walk;
 mod tests;
 
 pub use aliases::{accept_aliases, has_aliases, lists_aliases};
+pub use alternatives::{VARIANTS, drop_variants};
 pub use attempts::Attempts;
 pub use canonical::canonical;
 pub use cap_patterns::{MAX_PATTERN_TEXT, cap_patterns};

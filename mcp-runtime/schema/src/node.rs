@@ -1,8 +1,11 @@
 //! A compiled schema: an arena of nodes, one per subschema, with references resolved.
 
-use serde_json::{Number, Value};
+use std::collections::HashMap;
+
+use serde_json::{Map, Number, Value};
 
 use super::{
+    alternatives::VARIANTS,
     equality,
     format::StringFormat,
     needs_validation::Enforcement,
@@ -167,8 +170,39 @@ pub(super) struct Alternatives {
     /// Those that an object may be meant for, and the property that distinguishes them.
     pub(super) objects: Vec<NodeId>,
     pub(super) tag: Option<String>,
+    /// What the author of the schema says of it.
+    pub(super) variants: Option<Variants>,
     /// All of them are choices, of which a value is one or none: these.
     pub(super) choices: Option<Choices>,
+}
+
+/// A property whose value names an alternative, whatever the schemas of those say of it.
+#[derive(Debug)]
+pub(super) struct Variants {
+    pub(super) property: String,
+    /// The names, as texts.
+    pub(super) names: Vec<Value>,
+    /// By name: the place among the alternatives.
+    places: HashMap<String, usize>,
+}
+
+impl Variants {
+    /// Those of a schema with [`VARIANTS`].
+    pub(super) fn of(schema: &Map<String, Value>) -> Option<Self> {
+        let keyword = schema.get(VARIANTS)?;
+        let property = keyword.get("property")?.as_str()?.to_owned();
+        let mut variants = Self { property, names: Vec::new(), places: HashMap::new() };
+        for (name, place) in keyword.get("places")?.as_object()? {
+            variants.names.push(name.as_str().into());
+            variants.places.insert(name.clone(), usize::try_from(place.as_u64()?).ok()?);
+        }
+        Some(variants)
+    }
+
+    /// The place of the alternative that a value names.
+    pub(super) fn place(&self, value: &Value) -> Option<usize> {
+        self.places.get(value.as_str()?).copied()
+    }
 }
 
 /// `enum` or `const`.

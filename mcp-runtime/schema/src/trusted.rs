@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
+    alternatives::VARIANTS,
     compile::{UnsupportedKeyword, UnsupportedKeywords, compile_all},
     meta_schema::is_keyword,
     published_values::compile_with_errors,
@@ -106,7 +107,7 @@ fn translate(schema: &mut Value, keeps_siblings: bool) {
         let is_kept =
             !ignores_siblings || matches!(keyword.as_str(), "$ref" | "$defs" | "definitions" | "default");
         is_kept
-            && is_keyword(keyword)
+            && (is_keyword(keyword) || keyword == VARIANTS)
             && !PASSED_OVER.contains(&keyword.as_str())
             && !OTHER_ASSERTIONS.contains(&keyword.as_str())
     });

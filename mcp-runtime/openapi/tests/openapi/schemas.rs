@@ -317,6 +317,83 @@ async fn a_value_of_several_alternatives_is_one() {
 }
 
 #[tokio::test]
+async fn a_discriminator_chooses_whose_errors_are_reported_and_is_not_published() {
+    let pet = |member: &str| {
+        json!({ "type": "object", "required": [member], "properties": {
+            "kind": { "type": "string" }, "age": { "type": "integer" }, member: { "type": "integer" },
+        } })
+    };
+    let schemas = json!({ "Cat": pet("lives"), "Dog": pet("barks"), "Eel": pet("volts") });
+    let of = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
+    let all = ["Cat", "Dog", "Eel"].map(of);
+    let mapping =
+        json!({ "cat": "#/components/schemas/Cat", "dog": "Dog", "puppy": "Dog", "cow": "Cow", "ox": 1 });
+    for keyword in ["oneOf", "anyOf"] {
+        let body = json!({
+            keyword: all, "discriminator": { "propertyName": "kind", "mapping": mapping }
+        });
+        let operation = json!({ "requestBody": { "required": true, "content": { "application/json": { "schema": body } } } });
+        let recorder = Recorder::start().await;
+        let server =
+            recorder.serve(&with_components("3.0.0", "POST /", &operation, &json!({ "schemas": schemas })));
+        let tools = server.request("tools/list", json!({})).await.to_string();
+        assert!(!tools.contains("x-mcp") && tools.contains("anyOf"), "{tools}");
+        // what the variant is called in the mapping, or in the description if that does not name it
+        for (kind, missing) in [("cat", "lives"), ("dog", "barks"), ("puppy", "barks"), ("Eel", "volts")] {
+            let failed = server.call("call", json!({ "body": { "kind": kind, "age": "old" } })).await;
+            let text = failed.expect_failure("age").text();
+            assert!(text.contains(missing) && !text.contains("none of"), "{kind}: {text}");
+            let members = json!({ "kind": kind, missing: 1 });
+            server.call("call", json!({ "body": members })).await.expect_ok();
+        }
+        for body in [json!({ "kind": "cow" }), json!({ "kind": 1 }), json!({})] {
+            let failed = server.call("call", json!({ "body": body })).await;
+            let text = failed.expect_failure("kind").text();
+            assert!(text.contains(r#"one of "Eel", "cat", "dog", "puppy""#), "{text}");
+        }
+        // it refuses nothing by itself
+        server.call("call", json!({ "body": { "kind": "cow", "volts": 3 } })).await.expect_ok();
+    }
+}
+
+#[tokio::test]
+async fn a_discriminator_that_leads_nowhere_changes_no_report() {
+    let schemas = json!({
+        "Cat": { "type": "object", "required": ["lives"] },
+        "Node": { "type": "object", "required": ["next"], "properties": { "next": { "$ref": "#/components/schemas/Any" } } },
+        "Any": {
+            "oneOf": [{ "$ref": "#/components/schemas/Cat" }, { "$ref": "#/components/schemas/Node" }],
+            "discriminator": { "propertyName": "kind", "mapping": { "node": "Node", "any": "Any" } },
+        },
+    });
+    let report = async |discriminator: Value| {
+        let mut schemas = schemas.clone();
+        schemas["Any"]["discriminator"] = discriminator;
+        let operation = json!({ "requestBody": { "required": true, "content": { "application/json": {
+            "schema": { "$ref": "#/components/schemas/Any" } } } } });
+        let recorder = Recorder::start().await;
+        let server =
+            recorder.serve(&with_components("3.1.0", "POST /", &operation, &json!({ "schemas": schemas })));
+        let arguments = json!({ "body": { "kind": "node", "next": { "kind": "node" } } });
+        server.call("call", arguments).await.expect_failure("").text()
+    };
+    // a cycle of alternatives
+    let told = report(schemas["Any"]["discriminator"].clone()).await;
+    assert!(told.contains("next.next") && !told.contains("none of"), "{told}");
+    let untold = report(Value::Null).await;
+    assert!(untold.contains("none of"), "{untold}");
+    let unknown =
+        json!({ "propertyName": "kind", "mapping": { "node": "https://example.com/a.json", "any": "Any" } });
+    let named = report(unknown).await;
+    assert!(named.contains(r#"one of "Cat", "Node""#), "{named}");
+    for broken in
+        [json!({}), json!({ "propertyName": 1 }), json!({ "mapping": { "node": "Node" } }), json!("kind")]
+    {
+        assert_eq!(report(broken.clone()).await, untold, "{broken}");
+    }
+}
+
+#[tokio::test]
 async fn a_required_value_has_no_default() {
     let with_default = json!({ "type": "integer", "default": 10, "description": "How many" });
     let schema = json!({

@@ -15,9 +15,9 @@ use crate::{
     },
     schema::{
         Direction, Validator, accept_aliases, cap_patterns, check_schema, close_objects, compile_conforming,
-        drop_number_formats, enforceable_part, generator, generator_for_output, generator_of_accepted,
-        has_aliases, hoist_defs, link_patterns, may_be_object, minimize, minimize_typed, remove_wrong_values,
-        subschemas, suit_clients, wrap_for_legacy,
+        drop_number_formats, drop_variants, enforceable_part, generator, generator_for_output,
+        generator_of_accepted, has_aliases, hoist_defs, link_patterns, may_be_object, minimize,
+        minimize_typed, remove_wrong_values, subschemas, suit_clients, wrap_for_legacy,
     },
 };
 
@@ -131,7 +131,11 @@ impl HandWrittenSchema {
         if strict && !is_trusted {
             close_objects(&mut schema);
         }
-        let (mut published, enforced, validator) = Self::check(schema, is_trusted, name, is_new)?;
+        let (mut published, mut enforced, validator) = Self::check(schema, is_trusted, name, is_new)?;
+        if self.enforcement == Enforcement::Suited {
+            drop_variants(&mut published);
+            drop_variants(&mut enforced);
+        }
         if self.enforcement != Enforcement::Trusted {
             suit_clients(&mut published);
         }

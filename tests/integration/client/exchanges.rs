@@ -431,6 +431,24 @@ async fn changes_reach_those_who_subscribed_and_make_lists_stale() {
 }
 
 #[tokio::test]
+async fn the_function_of_a_subscription_may_own_another_one() {
+    let (server, _handle) = watched();
+    let client = connect(&server, Transport::Memory, Client::builder()).await.unwrap().client;
+    let inner = within(client.subscribe("note://one", |_| {})).await.unwrap();
+    let owning = move |_| {
+        let _owned = &inner;
+    };
+    let outer = within(client.subscribe("note://one", owning)).await.unwrap();
+    // on a thread of its own, which might wait for itself
+    let (done, ended) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        drop(outer);
+        done.send(()).unwrap();
+    });
+    within(ended).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_stream_of_changes_that_the_server_ends_is_opened_again_and_not_lost() {
     let (server, handle) = watched();
     let (builder, seen) = keeping_changes();

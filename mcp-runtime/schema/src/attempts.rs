@@ -60,15 +60,15 @@ impl Attempts {
     /// The alternatives of a compiled schema; `None` unless one contains others.
     pub(super) fn of(nodes: Arc<[SchemaNode]>) -> Option<Self> {
         let analysis = Analysis::of(&nodes);
-        let root_rules = nodes.first().and_then(|node| node.object.as_deref());
-        let properties: Vec<_> = root_rules
-            .into_iter()
+        let root = nodes.first()?;
+        let properties: Vec<_> = root
+            .object
+            .iter()
             .flat_map(|rules| &rules.properties)
             .filter_map(|property| Some((property.name.clone(), analysis.costs(property.schema)?)))
             .collect();
         // else its members are decoded one by one
-        let is_whole =
-            nodes.first().is_some_and(|node| is_copied(&nodes, node) || !node.applicators.is_empty());
+        let is_whole = analysis.is_copied(0) || !root.applicators.is_empty();
         let root = analysis.costs(0).filter(|_| is_whole);
         (root.is_some() || !properties.is_empty()).then_some(Self { nodes, root, properties })
     }
@@ -156,6 +156,32 @@ impl Attempts {
     }
 }
 
+impl Costs {
+    /// A value of this node, which is copied, costs as much as the others at least. Its members may have these names.
+    fn include(&mut self, nodes: &Analysis<'_>, id: NodeId, names: &[&str]) {
+        let Some(node) = nodes.nodes.get(id) else { return };
+        let leads = |id: NodeId| nodes.leads_to_copied.get(id) == Some(&true);
+        for name in names {
+            let member = |node: &SchemaNode| nodes.member(node, name);
+            let again = |node: &SchemaNode| member(node).is_some_and(leads);
+            self.object_readers = self.object_readers.max(nodes.readers(id, &again));
+            self.readers = self.readers.max(nodes.readers(id, &|node| member(node).is_some()));
+        }
+        let items = |node: &SchemaNode| {
+            let rules = node.array.iter();
+            rules.flat_map(|rules| rules.prefix_items.iter().chain(&rules.items)).any(|id| leads(*id))
+        };
+        self.array_readers = self.array_readers.max(nodes.readers(id, &items));
+        let attempts = nodes.readers(id, &|node| node.applicators.is_empty());
+        self.refusals = self.refusals.max(attempts.saturating_sub(1));
+        let scalars = TypeSet::ANY.without(TypeSet::ARRAY.union(TypeSet::OBJECT));
+        let takes_scalars =
+            |id: &NodeId| nodes.nodes.get(*id).is_some_and(|node| !node.refuses.contains(scalars));
+        let before_last = nodes.alternatives(node).iter().rposition(takes_scalars).unwrap_or(0);
+        self.scalar_refusals = self.scalar_refusals.max(before_last);
+    }
+}
+
 /// What the nodes of a schema tell about decoding.
 struct Analysis<'n> {
     nodes: &'n [SchemaNode],
@@ -171,8 +197,23 @@ impl<'n> Analysis<'n> {
         analysis
     }
 
+    /// Whether each variant is tried on a copy of the value, or fields beside the alternatives of a flattened field or beside a map
+    /// of all others are copied. Where a field tells the variant, the value is read into a buffer, which is moved.
     fn is_copied(&self, id: NodeId) -> bool {
-        self.nodes.get(id).is_some_and(|node| is_copied(self.nodes, node))
+        let Some(node) = self.nodes.get(id) else { return false };
+        let alternatives = self.alternatives(node);
+        let rules = node.object.as_deref().filter(|rules| !rules.properties.is_empty());
+        let other = rules.and_then(|rules| self.nodes.get(rules.additional_properties?));
+        let has_others = other.is_some_and(|node| !node.never && !node.is_any());
+        has_others
+            || !tells_variant(self.nodes, &alternatives)
+            || (rules.is_some() && !alternatives.is_empty())
+    }
+
+    /// The alternatives of a node, without `null`; empty if there is only one.
+    fn alternatives(&self, node: &SchemaNode) -> Vec<NodeId> {
+        let of_each = node.applicators.iter().filter_map(Applicator::alternatives);
+        of_each.map(|of| not_null(self.nodes, &of.ids)).filter(|ids| ids.len() > 1).flatten().collect()
     }
 
     /// The nodes of a value of this node, this one first, and of what is in it. It is listed again if it contains its like.
@@ -196,56 +237,35 @@ impl<'n> Analysis<'n> {
         self.reached(id).into_iter().skip(1).any(|id| {
             let Some(node) = self.nodes.get(id) else { return false };
             let contains_itself = || self.reached(id).into_iter().skip(1).any(|inner| inner == id);
-            is_copied(self.nodes, node)
-                || !are_named(self.nodes, &alternatives(self.nodes, node))
+            self.is_copied(id)
+                || !are_named(self.nodes, &self.alternatives(node))
                 || (node.object.is_some() && contains_itself())
         })
     }
 
     /// What a node costs; `None` unless there are alternatives in its alternatives.
     fn costs(&self, id: NodeId) -> Option<Costs> {
-        let mut copied = self.reached(id);
-        copied.retain(|id| self.is_copied(*id));
-        if !copied.iter().any(|id| self.contains_buffered(*id)) {
+        let reached = self.reached(id);
+        let copied = || reached.iter().copied().filter(|id| self.is_copied(*id));
+        if !copied().any(|id| self.contains_buffered(id)) {
             return None;
         }
-        let reached = self.reached(id);
-        let rules = reached.iter().filter_map(|id| self.nodes.get(*id)?.object.as_deref());
+        let names = self.names(&reached);
+        let mut costs =
+            Costs { id, object_readers: 1, array_readers: 1, readers: 1, refusals: 0, scalar_refusals: 0 };
+        copied().for_each(|id| costs.include(self, id, &names));
+        Some(costs)
+    }
+
+    /// The names of members that these nodes have, and one that stands for any other.
+    fn names(&self, ids: &[NodeId]) -> Vec<&'n str> {
+        let rules = ids.iter().filter_map(|id| self.nodes.get(*id)?.object.as_deref());
         let mut names: Vec<&str> =
             rules.flat_map(|rules| &rules.properties).map(|property| property.name.as_str()).collect();
         sort_by(&mut names, Ord::cmp);
         names.dedup();
-        // any other name
         names.push("");
-        let leads = |id: NodeId| self.leads_to_copied.get(id) == Some(&true);
-        let mut costs =
-            Costs { id, object_readers: 1, array_readers: 1, readers: 1, refusals: 0, scalar_refusals: 0 };
-        for id in copied {
-            for name in &names {
-                let member = |node: &SchemaNode| self.member(node, name);
-                let again = self.readers(id, &|node| member(node).is_some_and(leads));
-                costs.object_readers = costs.object_readers.max(again);
-                costs.readers = costs.readers.max(self.readers(id, &|node| member(node).is_some()));
-            }
-            let items = |node: &SchemaNode| {
-                let rules = node.array.as_deref();
-                rules.is_some_and(|rules| rules.prefix_items.iter().chain(&rules.items).any(|id| leads(*id)))
-            };
-            costs.array_readers = costs.array_readers.max(self.readers(id, &items));
-            let attempts = self.readers(id, &|node| node.applicators.is_empty());
-            costs.refusals = costs.refusals.max(attempts.saturating_sub(1));
-            let alternatives =
-                self.nodes.get(id).map(|node| alternatives(self.nodes, node)).unwrap_or_default();
-            let containers = TypeSet::ARRAY.union(TypeSet::OBJECT);
-            let takes_scalars = |id: &NodeId| {
-                self.nodes
-                    .get(*id)
-                    .is_some_and(|node| !node.refuses.contains(TypeSet::ANY.without(containers)))
-            };
-            let before_last = alternatives.iter().rposition(takes_scalars).unwrap_or(0);
-            costs.scalar_refusals = costs.scalar_refusals.max(before_last);
-        }
-        Some(costs)
+        names
     }
 
     /// The schema of a member of an object.
@@ -272,22 +292,6 @@ impl<'n> Analysis<'n> {
         }
         all
     }
-}
-
-/// The alternatives of a node, without `null`; empty if there is only one.
-fn alternatives(nodes: &[SchemaNode], node: &SchemaNode) -> Vec<NodeId> {
-    let of_each = node.applicators.iter().filter_map(Applicator::alternatives);
-    of_each.map(|of| not_null(nodes, &of.ids)).filter(|ids| ids.len() > 1).flatten().collect()
-}
-
-/// Whether each variant is tried on a copy of the value, or fields beside the alternatives of a flattened field or beside a map
-/// of all others are copied. Where a field tells the variant, the value is read into a buffer, which is moved.
-fn is_copied(nodes: &[SchemaNode], node: &SchemaNode) -> bool {
-    let alternatives = alternatives(nodes, node);
-    let rules = node.object.as_deref().filter(|rules| !rules.properties.is_empty());
-    let other = rules.and_then(|rules| nodes.get(rules.additional_properties?));
-    let has_others = other.is_some_and(|node| !node.never && !node.is_any());
-    has_others || !tells_variant(nodes, &alternatives) || (rules.is_some() && !alternatives.is_empty())
 }
 
 #[cfg(test)]

@@ -278,54 +278,14 @@ impl RunningTask {
     /// Takes from the record in the store what others have changed, and writes what has changed here; `false` if that is
     /// nothing.
     pub(super) fn merge(&self, stored: &mut StoredTask, process: &str) -> bool {
-        let lost = match &stored.end {
-            _ if *stored.runner != *process => Some(TaskSummary::LOST),
-            Some(StoredEnd::Cancelled) => Some(TaskSummary::CANCELLED),
-            Some(_) => Some(TaskSummary::LOST),
-            None if stored.released.is_some() => Some(TaskSummary::LOST),
-            None => None,
-        };
-        if let Some(summary) = lost {
+        if let Some(summary) = lost_by(stored, process) {
             // or the reply to the write of its own end was lost
             self.lose(summary);
             return false;
         }
         let mut state = self.state.lock();
-        let TaskState { record, open, saves, .. } = &mut *state;
-        let mut has_responses = false;
-        for (key, response) in &stored.responses {
-            if let Some(at) = open.iter().position(|(open, _)| **open == **key) {
-                let (_, waits) = open.swap_remove(at);
-                // the function may have dropped its receiver concurrently
-                let _dropped = waits.send(response.value.get().into());
-                has_responses = true;
-            }
-            record.requests.retain(|request| *request.key != **key);
-            if record.restart.is_some() {
-                record.responses.insert(key.clone(), response.clone());
-            }
-        }
-        record.is_watched |= stored.is_watched;
-        let has_changed = saves.is_due();
-        record.updated = record.updated.max(stored.updated + u64::from(has_changed));
-        let left = if has_responses { self.ttl } else { stored.left() };
-        if has_responses || stored.expires > record.expires {
-            state.expires = state.expires.max(Instant::now() + left);
-        }
-        let left = state.expires.saturating_duration_since(Instant::now());
-        let expires = unix_millis(SystemTime::now() + left);
-        if !has_changed && !state.saves.expiry_lags(state.expires, self.ttl) {
-            // others have extended it
-            state.record.expires = stored.expires;
-            return false;
-        }
-        let expiry = state.expires;
-        state.saves.merge(expiry);
-        // one that has expired is gone
-        let has_expired = state.end == Some(TaskSummary::EXPIRED);
-        state.record.expires = if has_expired { now() } else { expires.max(stored.expires) };
-        *stored = state.record.clone();
-        true
+        state.take_changes(stored, self.ttl);
+        state.write_to(stored, self.ttl)
     }
 
     /// Waits until the task is stopped, or expires.
@@ -377,6 +337,49 @@ impl RunningTask {
 }
 
 impl TaskState {
+    /// Takes what others have changed: the responses of the client, whether it watches, and when the task expires.
+    fn take_changes(&mut self, stored: &StoredTask, ttl: Duration) {
+        let Self { record, open, .. } = self;
+        let mut has_responses = false;
+        for (key, response) in &stored.responses {
+            if let Some(at) = open.iter().position(|(open, _)| **open == **key) {
+                let (_, waits) = open.swap_remove(at);
+                // the function may have dropped its receiver concurrently
+                let _dropped = waits.send(response.value.get().into());
+                has_responses = true;
+            }
+            record.requests.retain(|request| *request.key != **key);
+            if record.restart.is_some() {
+                record.responses.insert(key.clone(), response.clone());
+            }
+        }
+        record.is_watched |= stored.is_watched;
+        if has_responses || stored.expires > record.expires {
+            let left = if has_responses { ttl } else { stored.left() };
+            self.expires = self.expires.max(Instant::now() + left);
+        }
+    }
+
+    /// Writes the record, if it has changed or its expiry lags; whether it has.
+    fn write_to(&mut self, stored: &mut StoredTask, ttl: Duration) -> bool {
+        let (record, has_changed) = (&mut self.record, self.saves.is_due());
+        record.updated = record.updated.max(stored.updated + u64::from(has_changed));
+        if !has_changed && !self.saves.expiry_lags(self.expires, ttl) {
+            // others have extended it
+            record.expires = stored.expires;
+            return false;
+        }
+        self.saves.merge(self.expires);
+        let left = self.expires.saturating_duration_since(Instant::now());
+        record.expires = match self.end {
+            // it is gone
+            Some(TaskSummary::EXPIRED) => now(),
+            _ => unix_millis(SystemTime::now() + left).max(stored.expires),
+        };
+        *stored = record.clone();
+        true
+    }
+
     /// The key of a request, and the response to it if an earlier run of the function has got that. A key stands for one
     /// request in the lifetime of a task.
     fn find_key(&self, request: &PendingRequest) -> (Box<str>, Option<Box<str>>) {
@@ -481,6 +484,16 @@ impl TaskHandle for RunningTask {
             }
             is_saved
         })
+    }
+}
+
+/// How this process has lost a task to another one, or to the client that has cancelled it; `None` if it has it.
+fn lost_by(stored: &StoredTask, process: &str) -> Option<TaskSummary> {
+    let is_own = *stored.runner == *process;
+    match &stored.end {
+        None if is_own && stored.released.is_none() => None,
+        Some(StoredEnd::Cancelled) if is_own => Some(TaskSummary::CANCELLED),
+        _ => Some(TaskSummary::LOST),
     }
 }
 

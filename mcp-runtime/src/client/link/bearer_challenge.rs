@@ -27,6 +27,12 @@ impl Challenge {
         Self::parse(values)
     }
 
+    /// Whether the token lacks scopes.
+    #[cfg(feature = "client-oauth")]
+    pub(in crate::client) fn needs_scopes(&self) -> bool {
+        self.error.as_deref() == Some("insufficient_scope")
+    }
+
     fn parse<'a>(values: impl Iterator<Item = &'a str>) -> Self {
         let mut params = Vec::new();
         for value in values {

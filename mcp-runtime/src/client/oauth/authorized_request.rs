@@ -78,7 +78,7 @@ impl<'a> AuthorizedRequest<'a> {
             .proof_key()
             .is_some_and(|key| key.keep_nonce(&self.request.url, response.headers(), self.nonce.as_deref()));
         let challenge = Challenge::of(response.headers());
-        let needs_scopes = challenge.error.as_deref() == Some("insufficient_scope");
+        let needs_scopes = challenge.needs_scopes();
         let is_challenged = match response.status() {
             StatusCode::UNAUTHORIZED => true,
             StatusCode::FORBIDDEN => needs_scopes && !self.has_more_scopes,

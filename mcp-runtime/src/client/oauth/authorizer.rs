@@ -133,7 +133,7 @@ impl Authorizer {
         login: Login<'_>,
     ) -> Result<NewToken, Error> {
         let (mut kept, failure) = self.kept().await?;
-        let needs_scopes = challenge.error.as_deref() == Some("insufficient_scope");
+        let needs_scopes = challenge.needs_scopes();
         if kept.valid_token().is_some_and(|token| Some(token) != refused) {
             // another call has got one meanwhile
             return Ok(NewToken::Renewed);
@@ -146,15 +146,7 @@ impl Authorizer {
             return Err(failure);
         }
         self.attempts.fetch_add(1, Ordering::SeqCst);
-        let reach = self.reach(peer);
-        let named = challenge.resource_metadata.as_deref();
-        let found = Found::fetch(&self.oauth, &self.server, self.fetcher(reach), named).await;
-        let found = found.map_err(|error| self.failed(error))?;
-        if found.issuer() != kept.issuer {
-            // nothing of one issuer is shown to another
-            *kept = KeptTokens { is_loaded: true, ..KeptTokens::default() };
-        }
-        kept.reach = reach;
+        let found = self.find(&mut kept, challenge, peer).await.map_err(|error| self.failed(error))?;
         if !needs_scopes {
             kept.access_token = None;
             if kept.refresh_token.is_some() {
@@ -171,6 +163,24 @@ impl Authorizer {
         self.users.fetch_add(1, Ordering::SeqCst);
         let authorized = self.authorize(&mut kept, &found, challenge).await;
         authorized.map(|()| NewToken::Authorized).map_err(|error| self.failed(error))
+    }
+
+    /// Finds the authorization server that the MCP server names now. Nothing of one issuer is shown to another.
+    async fn find(
+        &self,
+        kept: &mut KeptTokens,
+        challenge: &Challenge,
+        peer: Option<IpAddr>,
+    ) -> Result<Found<'_>, Error> {
+        // the addresses that the MCP server may refer to, given that it is at `peer`
+        let reach = if self.oauth.any_address { Reach::Any } else { Reach::of_server(&self.server, peer) };
+        let named = challenge.resource_metadata.as_deref();
+        let found = Found::fetch(&self.oauth, &self.server, self.fetcher(reach), named).await?;
+        if found.issuer() != kept.issuer {
+            *kept = KeptTokens::none();
+        }
+        kept.reach = reach;
+        Ok(found)
     }
 
     /// Counts a failure while `kept` is locked, so that the calls which wait for that find it.
@@ -195,11 +205,6 @@ impl Authorizer {
         self.attempts.load(Ordering::SeqCst)
     }
 
-    /// The addresses that the MCP server may refer to, given that it is at `peer`.
-    fn reach(&self, peer: Option<IpAddr>) -> Reach {
-        if self.oauth.any_address { Reach::Any } else { Reach::of_server(&self.server, peer) }
-    }
-
     fn fetcher(&self, reach: Reach) -> Fetcher {
         Fetcher::of_client(network(reach, self.tls.clone()))
     }
@@ -210,8 +215,8 @@ impl Authorizer {
         let before = self.failures.lock().0;
         let mut kept = self.kept.clone().lock_owned().await;
         if !kept.is_loaded {
-            *kept = self.load().await?.filter(|kept| self.trusts(&kept.issuer)).unwrap_or_default();
-            kept.is_loaded = true;
+            *kept =
+                self.load().await?.filter(|kept| self.trusts(&kept.issuer)).unwrap_or_else(KeptTokens::none);
         }
         let (failures, last) = self.failures.lock().clone();
         Ok((kept, last.filter(|_| failures != before)))
@@ -224,7 +229,8 @@ impl Authorizer {
 
     async fn load(&self) -> Result<Option<KeptTokens>, Error> {
         let stored = self.with_store(|store, server| store.load(server)).await?;
-        Ok(stored.and_then(|stored| serde_json::from_value(stored).ok()))
+        let stored: Option<KeptTokens> = stored.and_then(|stored| serde_json::from_value(stored).ok());
+        Ok(stored.map(|stored| KeptTokens { is_loaded: true, ..stored }))
     }
 
     /// Uses the store on a thread that may block.
@@ -263,7 +269,7 @@ impl Authorizer {
         {
             // another process has renewed it, or has authorized another user
             self.users.fetch_add(1, Ordering::SeqCst);
-            *kept = KeptTokens { is_loaded: true, ..stored };
+            *kept = stored;
             if kept.valid_token().is_some() {
                 return Ok(());
             }
@@ -370,8 +376,7 @@ impl Authorizer {
             issuer: std::mem::take(&mut kept.issuer),
             reach: kept.reach,
             client: kept.client.take(),
-            is_loaded: true,
-            ..KeptTokens::default()
+            ..KeptTokens::none()
         };
         // the next user may be another one
         self.users.fetch_add(1, Ordering::SeqCst);

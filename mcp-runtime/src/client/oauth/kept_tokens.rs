@@ -54,6 +54,11 @@ impl KeptClient {
 }
 
 impl KeptTokens {
+    /// None, of a store that was asked.
+    pub(super) fn none() -> Self {
+        Self { is_loaded: true, ..Self::default() }
+    }
+
     pub(super) fn valid_token(&self) -> Option<&str> {
         let token = self.access_token.as_deref()?;
         self.renew_at.is_none_or(|end| now() < end).then_some(token)

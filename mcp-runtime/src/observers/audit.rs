@@ -243,7 +243,9 @@ impl Observer for Audit {
     ) -> Option<AnyDetails> {
         let name = match item {
             // the secret is in the URI
-            ObservedItem::Found { name, secrets, .. } if !secrets.is_empty() && item.template().is_some() => {
+            ObservedItem::Found { name, secrets, .. }
+                if !secrets.is_empty() && item.name_of("resource").is_some() =>
+            {
                 Some(name.clone())
             }
             _ => request.params.name.or(request.params.uri).and_then(decode_string).map(Cow::into_owned),

@@ -11,6 +11,7 @@ mod layered_item;
 mod lifecycle;
 mod logging;
 mod observation;
+mod observed_item;
 mod pagination;
 mod request;
 mod response;
@@ -31,7 +32,8 @@ pub(crate) use item_call::{ItemCall, SuspendedCall, into_protocol_error, start_w
 pub(crate) use layered_item::FunctionOfItem;
 #[cfg(feature = "http")]
 pub(crate) use lifecycle::Handshake;
-pub(crate) use observation::{ObservedItem, error_type, record_error, trace_of};
+pub(crate) use observation::{error_type, record_error, trace_of};
+pub(crate) use observed_item::ObservedItem;
 pub(crate) use pagination::{CursorScope, invalid_cursor};
 pub(crate) use request::{ClientRequestPolicy, Request, is_limited, required_text, wants_spans};
 pub(crate) use response::Status;

@@ -4,50 +4,26 @@
 
 use std::{borrow::Cow, net::IpAddr, time::Instant};
 
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Value, value::RawValue};
 use tracing::{Span, field::Empty};
 
 use super::{
     Request,
     lifecycle::Handshake,
+    observed_item::ObservedItem,
     request::wants_spans,
     response::{Reply, Response, ResultBody},
     subscriptions::NotificationStream,
 };
 use crate::core::{
-    connection::{AccessError, ClientConnection, Principal},
+    connection::{ClientConnection, Principal},
     context::is_traceparent,
     jsonrpc::decode_string,
     observer::{AnyDetails, EndOutcome, EndedRequest, Network, OTHER, RefusedRequest},
     protocol::{INTERNAL_ERROR, Method, Revision},
     reason::Reason,
-    server::{Registry, Server},
+    server::Server,
 };
-
-/// In place of the value of a secret argument.
-const SECRET: &str = "[secret]";
-
-/// The item that a request is about.
-pub(crate) enum ObservedItem {
-    /// The method has none.
-    None,
-    Found {
-        kind: &'static str,
-        /// Of a resource or template, its URI.
-        name: String,
-        /// The names of secret arguments.
-        secrets: Vec<String>,
-    },
-    /// A resource that is not registered, such as a file of a skill.
-    Unregistered,
-    /// No item has that name, for this caller or for any.
-    Missing {
-        kind: &'static str,
-        hidden: bool,
-        /// The scopes that the caller lacks.
-        scopes: Vec<String>,
-    },
-}
 
 /// A request that is being answered.
 pub(crate) struct Observation {
@@ -183,7 +159,8 @@ impl Observation {
         if !wants_spans() {
             return Span::none();
         }
-        let (tool, prompt, event) = (self.item.tool(), self.item.prompt(), self.item.event());
+        let [tool, prompt, event, resource] =
+            ["tool", "prompt", "event", "resource"].map(|kind| self.item.name_of(kind));
         let name = match tool.or(prompt).or(event) {
             Some(name) => Cow::Owned(format!("{} {name}", self.method)),
             None => Cow::Borrowed(self.method),
@@ -205,7 +182,7 @@ impl Observation {
             "gen_ai.prompt.name" = prompt,
             "mcp.event.name" = event,
             "mcp.resource.uri" = self.item.fixed_uri(),
-            "mcp.resource.uri_template" = self.item.template(),
+            "mcp.resource.uri_template" = resource,
             "gen_ai.tool.call.arguments" = Empty,
             "jsonrpc.request.id" = request.map(|request| request.id.trim_matches('"')),
             "rpc.response.status_code" = Empty,
@@ -231,7 +208,7 @@ impl Observation {
         if let Some(session) = request.context.session().and_then(|session| session.digest()) {
             span.record("mcp.session.id", &*session);
         }
-        if self.server.options().telemetry.arguments && self.item.tool().is_some() {
+        if self.server.options().telemetry.arguments && self.item.name_of("tool").is_some() {
             let arguments = request.params.arguments.map_or("{}", RawValue::get);
             span.record(
                 "gen_ai.tool.call.arguments",
@@ -250,22 +227,19 @@ impl Observation {
     /// The request has got its reply.
     pub(super) fn end(mut self, reply: &Reply) {
         self.ended = true;
-        let reason = match (reply.reason, &self.item) {
-            (Some(Reason::Unknown), ObservedItem::Missing { hidden: true, .. }) => Some(Reason::Hidden),
-            (reason, _) => reason,
-        };
+        let reason = self.item.reason(reply.reason);
         let code = reply.outcome.as_ref().err().map(|error| error.code);
+        let task = match &reply.outcome {
+            Ok(ResultBody::Other(result)) => result.started_task(),
+            _ => None,
+        };
         let outcome = match &reply.outcome {
             _ if reason.is_some_and(Reason::is_refusal) => EndOutcome::Refused,
             Ok(body) if body.is_tool_error() => EndOutcome::ToolError,
             Ok(ResultBody::InputRequired { .. }) => EndOutcome::InputRequired,
-            Ok(ResultBody::Other(result)) if result.started_task().is_some() => EndOutcome::Task,
+            Ok(_) if task.is_some() => EndOutcome::Task,
             Ok(_) => EndOutcome::Ok,
             Err(_) => EndOutcome::Error,
-        };
-        let task = match &reply.outcome {
-            Ok(ResultBody::Other(result)) => result.started_task(),
-            _ => None,
         };
         self.record(outcome, code, reason, task);
     }
@@ -353,100 +327,6 @@ fn host_of(connection: Option<&dyn ClientConnection>) -> Option<(&str, Option<u1
     let host = connection?.http_head()?.host?;
     let port = host.rsplit_once(':').and_then(|(name, port)| Some((name, port.parse().ok()?)));
     Some(port.map_or((host, None), |(name, port)| (name, Some(port))))
-}
-
-impl ObservedItem {
-    /// One that the caller may not call, or that is not there.
-    pub(crate) fn missing(
-        kind: &'static str,
-        hidden: bool,
-        error: &AccessError<'_>,
-        request: &Request<'_>,
-    ) -> Self {
-        // the scopes that are missing, of an item that the caller may ask them for
-        let scopes = match error {
-            AccessError::MissingScopes(needed) => {
-                let held = request.context.caller.as_ref().map_or(&[][..], |caller| caller.scopes());
-                needed.iter().filter(|scope| !held.contains(scope)).cloned().collect()
-            }
-            AccessError::Unknown => Vec::new(),
-        };
-        Self::Missing { kind, hidden, scopes }
-    }
-
-    /// The item that a request names. Dispatch looks it up as well: whether a request is watched does not change how it
-    /// is answered.
-    fn find(registry: &Registry, request: &Request<'_>) -> Self {
-        match request.method {
-            "tools/call" => registry.tools.observed(request),
-            method => match registry.capabilities.of_method(method) {
-                Some(capability) => capability.observed(registry, request),
-                // the server has no items of that kind
-                None => match method {
-                    "prompts/get" => Self::missing("prompt", false, &AccessError::Unknown, request),
-                    "resources/read" => Self::missing("resource", false, &AccessError::Unknown, request),
-                    _ => Self::None,
-                },
-            },
-        }
-    }
-
-    /// The name of an item of that kind.
-    fn name_of(&self, kind: &str) -> Option<&str> {
-        match self {
-            Self::Found { kind: own, name, .. } if *own == kind => Some(name),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn tool(&self) -> Option<&str> {
-        self.name_of("tool")
-    }
-
-    pub(crate) fn prompt(&self) -> Option<&str> {
-        self.name_of("prompt")
-    }
-
-    pub(crate) fn event(&self) -> Option<&str> {
-        self.name_of("event")
-    }
-
-    /// The URI of a resource, or the template that its URI is one of.
-    pub(crate) fn template(&self) -> Option<&str> {
-        self.name_of("resource")
-    }
-
-    /// The URI of a resource that is not a template.
-    fn fixed_uri(&self) -> Option<&str> {
-        self.template().filter(|uri| !uri.contains('{'))
-    }
-
-    /// Empty if the method has no items.
-    pub(crate) fn kind(&self) -> &'static str {
-        match self {
-            Self::None => "",
-            Self::Unregistered => "resource",
-            Self::Found { kind, .. } | Self::Missing { kind, .. } => kind,
-        }
-    }
-
-    /// The arguments of a request for it, without the values of those that are secret. Names are compared as a model may
-    /// misspell them.
-    pub(crate) fn without_secrets(&self, json: &str) -> Map<String, Value> {
-        let secrets = match self {
-            Self::Found { secrets, .. } => &secrets[..],
-            Self::None | Self::Unregistered | Self::Missing { .. } => &[],
-        };
-        let plain = |name: &str| {
-            name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>()
-        };
-        let secrets: Vec<_> = secrets.iter().map(|name| plain(name)).collect();
-        let mut arguments: Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
-        for (_, value) in arguments.iter_mut().filter(|(name, _)| secrets.contains(&plain(name))) {
-            *value = SECRET.into();
-        }
-        arguments
-    }
 }
 
 /// The trace that a request is part of: its own, or that of its HTTP request.

@@ -206,8 +206,8 @@ impl Observer for Metrics {
         let EndedRequest { method, revision, item, .. } = *request;
         let transport = request.network.transport.unwrap_or_default();
         let http = request.network.version.unwrap_or_default();
-        let (tool, prompt) = (item.tool().unwrap_or_default(), item.prompt().unwrap_or_default());
-        let (event, resource) = (item.event().unwrap_or_default(), item.template().unwrap_or_default());
+        let name_of = |kind| item.name_of(kind).unwrap_or_default();
+        let [tool, prompt, event, resource] = ["tool", "prompt", "event", "resource"].map(name_of);
         let (error, code) = (request.error.unwrap_or_default(), request.code.unwrap_or_default());
         let reason = request.reason.map_or("", Reason::as_str);
         let seconds = request.duration.as_secs_f64();

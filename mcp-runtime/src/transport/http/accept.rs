@@ -22,16 +22,13 @@ use tokio::{
 };
 
 use super::{
-    endpoint::Endpoint, http_error::HttpError, request_body::IncomingBody, request_connection::Peer,
-    response_body::ResponseBody, service::HttpHandler,
+    http_error::HttpError, request_body::IncomingBody, request_connection::Peer, response_body::ResponseBody,
+    service::HttpHandler,
 };
-use crate::{
-    core::{
-        admission::{Permit, Quota, Shares},
-        log_limit::{LogLimit, LogLine},
-        spawn::spawn,
-    },
-    transport::stream_connection::SHUTDOWN_TIMEOUT,
+use crate::core::{
+    admission::{Permit, Quota, Shares},
+    log_limit::{LogLimit, LogLine},
+    spawn::spawn,
 };
 
 /// The maximum size of a connection's read buffer.
@@ -42,28 +39,69 @@ const IDLE_GRACE: Duration = Duration::from_secs(1);
 /// How long a connection may take to end after its requests have.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The accept loop, for at most this many connections at once.
-pub(super) async fn accept(
+/// Accepts the connections of one server, up to a number at once, and ends all of them.
+pub(super) struct Acceptor {
     handler: Arc<HttpHandler>,
-    listener: TcpListener,
     connections: usize,
-    mut stop: Pin<&mut (dyn Future<Output = ()> + Send)>,
-) {
-    let endpoint = &handler.endpoint;
-    let permits = Arc::new(Semaphore::new(connections));
-    let shares = Shares::new(Quota::half(connections));
-    // the connections of a proxy are those of all its clients
-    let proxied = Shares::new(Quota::undivided(connections));
-    let is_proxy = |peer: &Peer| {
-        endpoint.options.client_address.is_some() || endpoint.options.trusted_proxies.contains(peer.address)
-    };
-    let (refusals, failures) = (LogLimit::new(), LogLimit::new());
-    let (stop_sender, stop_receiver) = watch::channel(());
-    let mut serve = |socket: TcpStream, address: SocketAddr, permit: OwnedSemaphorePermit| {
+    permits: Arc<Semaphore>,
+    shares: Arc<Shares>,
+    /// The connections of a proxy are those of all its clients.
+    proxied: Arc<Shares>,
+    refusals: LogLimit,
+    failures: LogLimit,
+    /// Dropped when no connection may stay idle any more.
+    stopping: watch::Sender<()>,
+}
+
+impl Acceptor {
+    /// For at most this many connections at once.
+    pub(super) fn new(handler: Arc<HttpHandler>, connections: usize) -> Self {
+        Self {
+            handler,
+            connections,
+            permits: Arc::new(Semaphore::new(connections)),
+            shares: Shares::new(Quota::half(connections)),
+            proxied: Shares::new(Quota::undivided(connections)),
+            refusals: LogLimit::new(),
+            failures: LogLimit::new(),
+            stopping: watch::Sender::new(()),
+        }
+    }
+
+    /// Serves the connections of a listener until `stop` completes; requests then have this time to end.
+    pub(super) async fn run(
+        self,
+        listener: TcpListener,
+        mut stop: Pin<&mut (dyn Future<Output = ()> + Send)>,
+        limit: Duration,
+    ) {
+        loop {
+            let next = async {
+                let permit = self.permits.clone().acquire_owned().await;
+                (permit, listener.accept().await)
+            };
+            let (permit, accepted) = tokio::select! {
+                next = next => next,
+                () = &mut stop => break,
+            };
+            let Ok(permit) = permit else { break };
+            match accepted {
+                Ok((socket, address)) => self.serve(socket, address, permit),
+                Err(error) => self.pause_after(&error).await,
+            }
+        }
+        self.close(listener);
+        self.end(Instant::now() + limit).await;
+    }
+
+    /// Serves a connection, unless its address has too many.
+    fn serve(&self, socket: TcpStream, address: SocketAddr, permit: OwnedSemaphorePermit) {
         let peer = Peer::new(address.ip());
-        let shares = if is_proxy(&peer) { &proxied } else { &shares };
+        let options = &self.handler.endpoint.options;
+        let is_proxy = options.client_address.is_some() || options.trusted_proxies.contains(peer.address);
+        let shares = if is_proxy { &self.proxied } else { &self.shares };
         let Some(share) = shares.try_acquire(&peer.owner, 1) else {
-            if let Some(LogLine { suppressed }) = refusals.line() {
+            if let Some(LogLine { suppressed }) = self.refusals.line() {
                 tracing::warn!(
                     suppressed,
                     address = %address.ip(),
@@ -75,80 +113,58 @@ pub(super) async fn accept(
         };
         // a response is one write, which must not wait for the acknowledgement of the previous one
         let _best_effort = socket.set_nodelay(true);
-        spawn(serve_connection(handler.clone(), socket, peer, (permit, share), stop_receiver.clone()));
-    };
-    loop {
-        let next = async {
-            let permit = permits.clone().acquire_owned().await;
-            (permit, listener.accept().await)
-        };
-        let (permit, accepted) = tokio::select! {
-            next = next => next,
-            () = &mut stop => break,
-        };
-        let Ok(permit) = permit else { break };
-        match accepted {
-            Ok((socket, address)) => serve(socket, address, permit),
-            Err(error) => pause_after_accept_error(&error, &failures).await,
+        let stopping = self.stopping.subscribe();
+        spawn(serve_connection(self.handler.clone(), socket, peer, (permit, share), stopping));
+    }
+
+    /// Waits before the next connection is accepted if the process has run out of a resource, such as file descriptors.
+    async fn pause_after(&self, error: &io::Error) {
+        use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+        if !matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
+            if let Some(LogLine { suppressed }) = self.failures.line() {
+                tracing::warn!(suppressed, %error, "cannot accept connections");
+            }
+            sleep(Duration::from_millis(100)).await;
         }
     }
-    close_listener(listener, &permits, &mut serve);
-    drop(stop_receiver);
-    let limit = endpoint.server.options().limits.shutdown_timeout.unwrap_or(SHUTDOWN_TIMEOUT);
-    let deadline = Instant::now() + limit;
-    handler.stop();
-    drop(stop_sender);
-    end_connections(endpoint, &permits, connections, deadline).await;
-}
 
-/// Waits until all connections have ended, and the work of the server beside them: until the deadline, then they are cut off.
-async fn end_connections(endpoint: &Endpoint, permits: &Semaphore, connections: usize, deadline: Instant) {
-    let all = u32::try_from(connections).unwrap_or(u32::MAX);
-    let mut all_closed = pin!(permits.acquire_many(all));
-    tokio::select! {
-        biased;
-        _ = &mut all_closed => {}
-        () = sleep_until(deadline) => {
-            endpoint.cut_off.fire();
-            // each connection ends by itself soon
-            let _all_closed = all_closed.await;
-        }
-    }
-    endpoint.cut_off.fire();
-    if timeout_at(deadline, endpoint.server.wait_until_idle()).await.is_err() {
-        tracing::warn!("tasks were still running after the shutdown timeout and were cancelled");
-        endpoint.server.stop_background().await;
-    }
-}
-
-/// Closes a listener, and serves the connections that its queue holds: closing it resets them, also those that have sent a
-/// request already.
-fn close_listener(
-    listener: TcpListener,
-    permits: &Arc<Semaphore>,
-    serve: &mut impl FnMut(TcpStream, SocketAddr, OwnedSemaphorePermit),
-) {
-    // tokio's listener asks the system only after its driver has been told of a connection
-    let Ok(listener) = listener.into_std() else { return };
-    while let Ok(permit) = permits.clone().try_acquire_owned()
-        && let Ok((socket, address)) = listener.accept()
-    {
-        if socket.set_nonblocking(true).is_ok()
-            && let Ok(socket) = TcpStream::from_std(socket)
+    /// Closes a listener, and serves the connections that its queue holds: closing it resets them, also those that have sent
+    /// a request already.
+    fn close(&self, listener: TcpListener) {
+        // tokio's listener asks the system only after its driver has been told of a connection
+        let Ok(listener) = listener.into_std() else { return };
+        while let Ok(permit) = self.permits.clone().try_acquire_owned()
+            && let Ok((socket, address)) = listener.accept()
         {
-            serve(socket, address, permit);
+            let socket = socket.set_nonblocking(true).and_then(|()| TcpStream::from_std(socket));
+            if let Ok(socket) = socket {
+                self.serve(socket, address, permit);
+            }
         }
     }
-}
 
-/// Waits before the next connection is accepted if the process has run out of a resource, such as file descriptors.
-async fn pause_after_accept_error(error: &io::Error, failures: &LogLimit) {
-    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
-    if !matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
-        if let Some(LogLine { suppressed }) = failures.line() {
-            tracing::warn!(suppressed, %error, "cannot accept connections");
+    /// Waits until all connections have ended, and the work of the server beside them: until the deadline, then they are cut
+    /// off.
+    async fn end(self, deadline: Instant) {
+        let endpoint = &self.handler.endpoint;
+        self.handler.stop();
+        drop(self.stopping);
+        let all = u32::try_from(self.connections).unwrap_or(u32::MAX);
+        let mut all_closed = pin!(self.permits.acquire_many(all));
+        tokio::select! {
+            biased;
+            _ = &mut all_closed => {}
+            () = sleep_until(deadline) => {
+                endpoint.cut_off.fire();
+                // each connection ends by itself soon
+                let _all_closed = all_closed.await;
+            }
         }
-        sleep(Duration::from_millis(100)).await;
+        endpoint.cut_off.fire();
+        if timeout_at(deadline, endpoint.server.wait_until_idle()).await.is_err() {
+            tracing::warn!("tasks were still running after the shutdown timeout and were cancelled");
+            endpoint.server.stop_background().await;
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use super::{
-    accept::accept,
+    accept::Acceptor,
     open_files::max_connections,
     request_body::IncomingBody,
     service::{HttpHandler, HttpService, Route},
@@ -142,8 +142,8 @@ impl Server {
                 sleep(delay).await;
             }
         });
-        accept(handler, listener, connections, stop).await;
         let limit = self.options().limits.shutdown_timeout.unwrap_or(SHUTDOWN_TIMEOUT);
+        Acceptor::new(handler, connections).run(listener, stop, limit).await;
         self.end_state(serving, limit).await;
         Ok(())
     }
@@ -293,24 +293,23 @@ impl Server {
         if options.identifies_callers() || options.trusts_all {
             return Ok(());
         }
-        if self.options().lists.visible.is_some() {
-            return Err(Error::serve(
-                "`.lists(|lists| lists.visible(..))` decides by the caller, but callers are not identified over HTTP\n\
-                 identify them with `.auth(..)` (feature `auth`), `.http(|http| http.caller(..))` or \
-                 `.http(|http| http.caller_from::<T>())`, or let everyone see everything with \
-                 `.http(|http| http.trust_all_callers())`",
-            ));
-        }
-        let scoped = self.serve_without_callers();
-        if scoped.is_empty() {
-            return Ok(());
-        }
+        let (problem, everyone) = if self.options().lists.visible.is_some() {
+            let problem = "`.lists(|lists| lists.visible(..))` decides by the caller, but callers are not identified over HTTP";
+            (problem.to_owned(), "see everything")
+        } else {
+            let scoped = self.serve_without_callers();
+            if scoped.is_empty() {
+                return Ok(());
+            }
+            let items = scoped.join(", ");
+            let problem = "these items have `scopes`, but callers are not identified over HTTP";
+            (format!("{problem}: {items}"), "call the items")
+        };
         Err(Error::serve(format!(
-            "these items have `scopes`, but callers are not identified over HTTP: {}\n\
+            "{problem}\n\
              identify them with `.auth(..)` (feature `auth`), `.http(|http| http.caller(..))` or \
-             `.http(|http| http.caller_from::<T>())`, or let everyone call the items with \
-             `.http(|http| http.trust_all_callers())`",
-            scoped.join(", ")
+             `.http(|http| http.caller_from::<T>())`, or let everyone {everyone} with \
+             `.http(|http| http.trust_all_callers())`"
         )))
     }
 }

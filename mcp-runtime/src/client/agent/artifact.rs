@@ -213,7 +213,8 @@ impl Artifacts {
         }
         let size_bytes = size as u64;
         if is_new {
-            counters.stored_artifact(size_bytes);
+            counters.artifacts(1);
+            counters.artifact_bytes(size_bytes);
         }
         let scope = self.scope.to_string();
         let mime_type = if is_media_type(&mime_type) { mime_type } else { UNKNOWN_TYPE.to_owned() };

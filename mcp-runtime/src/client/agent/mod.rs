@@ -21,6 +21,7 @@
 
 mod artifact;
 mod artifact_stores;
+mod member;
 mod model_format;
 mod model_schema;
 mod resource_tools;

@@ -11,44 +11,25 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
-use tokio::{task::JoinSet, time::timeout};
+use tokio::task::JoinSet;
 
 use super::{
     Artifact, ArtifactRef, Artifacts, ToolsetResult,
-    artifact::{ArtifactSource, Origin, filename_of},
+    artifact::{Origin, filename_of},
+    member::{Member, in_list_timeout},
     model_format::ModelNames,
     model_schema::{MAX_DESCRIPTION, MAX_SCHEMA, model_description, model_schema, with_own_keys},
-    resource_tools::{
-        RESOURCES_LIST, RESOURCES_READ, RESOURCES_TEMPLATES_LIST, page, resource_entry, template_entry,
-    },
-    tool_source::{SourceEntry, ToolSource},
-    toolset_result::Sieve,
+    tool_source::ToolSource,
 };
 use crate::{
-    client::{
-        Client, Error, ReadResult, ToolInfo,
-        connect::shared_client::CallOptions,
-        operation::{Operation, OperationKind},
-        requests::{read_cache::ReadFrom, request_span::uri_digest},
-    },
-    core::{
-        bound::Texts,
-        content::{Content, ResourceLink},
-        store::StoreFuture,
-        sync::Mutex,
-    },
+    client::{Client, Error, ToolInfo},
+    core::{store::StoreFuture, sync::Mutex},
 };
 
 /// The most tools that all of the APIs of models take.
 const MAX_TOOLS: usize = 128;
 /// Tools that are named in one line of the log.
 const MAX_LOGGED: usize = 10;
-/// Links of one result that are read.
-const MAX_READ_LINKS: usize = 16;
-
-type ToolFilter = Arc<dyn Fn(&ToolInfo) -> bool + Send + Sync>;
-type CallRule = Arc<dyn Fn(&str, &Value) -> bool + Send + Sync>;
-type UriRule = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// The tools of one or several servers under names with namespaces, such as `files.search`, with functions that make
 /// their resources usable; clones share connections and counters.
@@ -57,29 +38,17 @@ type UriRule = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 #[derive(Clone)]
 pub struct Toolset {
     members: Vec<Member>,
-    artifacts: Artifacts,
+    pub(super) artifacts: Artifacts,
     /// Whether the program chose the artifacts.
     has_own_artifacts: bool,
-    list_timeout: Duration,
-    shared: Arc<SharedState>,
+    pub(super) list_timeout: Duration,
+    pub(super) shared: Arc<SharedState>,
 }
 
 #[derive(Default)]
-struct SharedState {
+pub(super) struct SharedState {
     names: Mutex<ModelNames>,
-    counters: CounterCells,
-}
-
-/// A server with what the program allows of it.
-#[derive(Clone)]
-struct Member {
-    source: Arc<ToolSource>,
-    separator: Arc<str>,
-    filters: Vec<ToolFilter>,
-    call_rules: Vec<CallRule>,
-    uri_rules: Vec<UriRule>,
-    read_ttl: Duration,
-    max_read_link: u64,
+    pub(super) counters: CounterCells,
 }
 
 /// A tool in a toolset.
@@ -133,13 +102,13 @@ macro_rules! counter_cells {
         }
 
         impl CounterCells {
-            $(fn $counter(&self, number: u64) {
+            $(pub(super) fn $counter(&self, number: u64) {
                 self.$counter.fetch_add(number, Ordering::Relaxed);
                 // the prefix makes a metric of it where the subscriber is one of OpenTelemetry's
                 tracing::debug!({ concat!("monotonic_counter.", $event) } = number);
             })*
 
-            fn read(&self) -> ToolsetCounters {
+            pub(super) fn read(&self) -> ToolsetCounters {
                 ToolsetCounters { $($counter: self.$counter.load(Ordering::Relaxed),)* }
             }
         }
@@ -157,16 +126,9 @@ counter_cells! {
     artifacts_fetched_again => "mcp.client.artifacts.fetched_again"
 }
 
-impl CounterCells {
-    pub(super) fn stored_artifact(&self, bytes: u64) {
-        self.artifacts(1);
-        self.artifact_bytes(bytes);
-    }
-}
-
 impl fmt::Debug for Toolset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let namespaces: Vec<_> = self.members.iter().map(|member| &member.source.namespace).collect();
+        let namespaces: Vec<_> = self.members.iter().map(Member::namespace).collect();
         f.debug_struct("Toolset").field("namespaces", &namespaces).finish_non_exhaustive()
     }
 }
@@ -181,17 +143,8 @@ impl Client {
 
 impl Toolset {
     fn of(source: ToolSource) -> Self {
-        let member = Member {
-            source: Arc::new(source),
-            separator: ".".into(),
-            filters: Vec::new(),
-            call_rules: Vec::new(),
-            uri_rules: Vec::new(),
-            read_ttl: Duration::from_secs(3600),
-            max_read_link: 0,
-        };
         Self {
-            members: vec![member],
+            members: vec![Member::new(source)],
             artifacts: Artifacts::memory(),
             has_own_artifacts: false,
             list_timeout: Duration::from_secs(30),
@@ -243,7 +196,7 @@ impl Toolset {
     fn check_names(&self) -> Result<(), Error> {
         let prefixes: Vec<_> = self.members.iter().map(Member::prefix).collect();
         for (number, prefix) in prefixes.iter().enumerate() {
-            if self.members[number].source.namespace.is_empty() {
+            if self.members[number].namespace().is_empty() {
                 return Err(Error::invalid("a namespace is empty"));
             }
             let other = prefixes
@@ -251,77 +204,18 @@ impl Toolset {
                 .enumerate()
                 .find(|(other, with)| *other != number && with.starts_with(prefix));
             if let Some((other, _)) = other {
-                let namespace = |number: usize| &self.members[number].source.namespace;
+                let [first, second] = [number, other].map(|number| self.members[number].namespace());
                 return Err(Error::invalid(format!(
-                    "the namespaces `{}` and `{}` collide\nchoose others, or another separator",
-                    namespace(number),
-                    namespace(other)
+                    "the namespaces `{first}` and `{second}` collide\nchoose others, or another separator"
                 )));
             }
         }
         Ok(())
     }
 
-    fn each(mut self, change: impl Fn(&mut Member)) -> Self {
+    pub(super) fn each(mut self, change: impl Fn(&mut Member)) -> Self {
         self.members.iter_mut().for_each(change);
         self
-    }
-
-    /// Sets what stands between a namespace and a name, of all servers in this toolset; `.` by default.
-    #[must_use]
-    pub fn separator(self, separator: &str) -> Self {
-        self.each(|member| member.separator = separator.into())
-    }
-
-    /// Leaves out the tools for which `keep` is false; they cannot be called either. The functions for resources are asked
-    /// for as well.
-    #[must_use]
-    pub fn filter(self, keep: impl Fn(&ToolInfo) -> bool + Send + Sync + 'static) -> Self {
-        let keep: ToolFilter = Arc::new(keep);
-        self.each(|member| member.filters.push(keep.clone()))
-    }
-
-    /// Leaves out all tools but those whose names, without the namespace, match a pattern: `*` is any text, `?` one
-    /// character.
-    #[must_use]
-    pub fn only(self, patterns: impl Texts) -> Self {
-        let patterns = patterns.into_texts();
-        self.filter(move |tool| patterns.iter().any(|pattern| matches(pattern, tool.name())))
-    }
-
-    /// Leaves out the tools whose names, without the namespace, match a pattern; see [`only`](Self::only).
-    #[must_use]
-    pub fn except(self, patterns: impl Texts) -> Self {
-        let patterns = patterns.into_texts();
-        self.filter(move |tool| !patterns.iter().any(|pattern| matches(pattern, tool.name())))
-    }
-
-    /// Refuses calls for which `allow` is false; it gets the tool's name in this toolset, and the arguments.
-    #[must_use]
-    pub fn allow_calls(self, allow: impl Fn(&str, &Value) -> bool + Send + Sync + 'static) -> Self {
-        let allow: CallRule = Arc::new(allow);
-        self.each(|member| member.call_rules.push(allow.clone()))
-    }
-
-    /// Refuses to read, and does not list, resources for whose URI `allow` is false.
-    #[must_use]
-    pub fn allow_resources(self, allow: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
-        let allow: UriRule = Arc::new(allow);
-        self.each(|member| member.uri_rules.push(allow.clone()))
-    }
-
-    /// Sets how long contents of resources are used if their server says nothing about it; an hour by default. Changes that
-    /// the server reports end it in any case.
-    #[must_use]
-    pub fn read_ttl(self, ttl: Duration) -> Self {
-        self.each(|member| member.read_ttl = ttl)
-    }
-
-    /// Reads the resources that results link to, if their links say that they have at most this size; by default none is
-    /// read.
-    #[must_use]
-    pub fn read_links(self, max_bytes: u64) -> Self {
-        self.each(|member| member.max_read_link = max_bytes)
     }
 
     /// Sets where artifacts are stored, with their scope and limits; in memory by default.
@@ -348,29 +242,14 @@ impl Toolset {
         self.check_names()?;
         let mut listing = JoinSet::new();
         for (number, member) in self.members.iter().enumerate() {
-            let (source, limit) = (member.source.clone(), self.list_timeout);
-            listing.spawn(async move {
-                let listed = timeout(limit, source.list()).await.unwrap_or_else(|_| {
-                    let late = Err(Error::timeout(limit, "list_timeout"));
-                    source.note(&late);
-                    late
-                });
-                if let Err(error) = &listed {
-                    tracing::warn!(
-                        namespace = source.namespace,
-                        "error.type" = error.kind(),
-                        "a server is not available: its tools are left out"
-                    );
-                    *source.failure.lock() = Some(error.clone());
-                }
-                (number, listed)
-            });
+            let listed = member.list(self.list_timeout);
+            listing.spawn(async move { (number, listed.await) });
         }
         let mut listed = vec![None; self.members.len()];
         while let Some(joined) = listing.join_next().await {
             // a task that panicked has listed nothing
-            if let Ok((number, Ok(entries))) = joined {
-                listed[number] = Some(entries);
+            if let Ok((number, entries)) = joined {
+                listed[number] = entries;
             }
         }
         let with_entries = self.members.iter().zip(listed);
@@ -388,10 +267,8 @@ impl Toolset {
     /// The namespaces of the servers that were not there when they were last used, and why.
     #[must_use]
     pub fn unavailable(&self) -> Vec<(String, Error)> {
-        let failed = self.members.iter().filter_map(|member| {
-            let error = member.source.failure.lock().clone()?;
-            Some((member.source.namespace.clone(), error))
-        });
+        let failed =
+            self.members.iter().filter_map(|member| Some((member.namespace().to_owned(), member.failure()?)));
         failed.collect()
     }
 
@@ -503,44 +380,15 @@ impl Toolset {
         self.check_names()?;
         let arguments = object_of(arguments)?;
         let name = self.own_name(name).await?;
-        let (member, own_name) =
-            self.route(&name).ok_or_else(|| Error::invalid(format!("the toolset has no tool `{name}`")))?;
-        let entry = self.in_list_timeout(member.source.entry(own_name)).await?;
-        let entry = entry.filter(|entry| member.shows(&entry.info));
-        let SourceEntry { is_of_resources, info } =
-            entry.ok_or_else(|| Error::invalid(format!("the toolset has no tool `{name}`")))?;
+        let missing = || Error::invalid(format!("the toolset has no tool `{name}`"));
+        let (member, own_name) = self.route(&name).ok_or_else(missing)?;
+        let entry = in_list_timeout(self.list_timeout, member.entry(own_name)).await?.ok_or_else(missing)?;
         // rules see what the server gets
-        let arguments = with_own_keys(info.input_schema(), arguments);
-        if !member.call_rules.iter().all(|allow| allow(&name, &arguments)) {
+        let arguments = with_own_keys(entry.info.input_schema(), arguments);
+        if !member.allows_call(&name, &arguments) {
             return Err(Error::Denied { what: format!("this call of `{name}`") });
         }
-        let open = self.open(member).await?;
-        let result = open
-            .operation
-            .run(async {
-                match own_name {
-                    RESOURCES_LIST if is_of_resources => open.list_resources(&arguments).await,
-                    RESOURCES_TEMPLATES_LIST if is_of_resources => open.list_templates(&arguments).await,
-                    RESOURCES_READ if is_of_resources => open.read_resource(&arguments).await,
-                    _ => open.call_tool(own_name, arguments).await,
-                }
-            })
-            .await;
-        member.source.note(&result);
-        result
-    }
-
-    /// Connects to a server unless it is connected, and begins an operation.
-    async fn open<'c>(&'c self, member: &'c Member) -> Result<OpenMember<'c>, Error> {
-        let client = self.in_list_timeout(member.source.client()).await?;
-        let operation = Operation::new(OperationKind::Call, None, &client.shared().options);
-        Ok(OpenMember { toolset: self, member, client, operation })
-    }
-
-    /// The output of what comes before a call, within the time for lists and connections.
-    async fn in_list_timeout<T>(&self, future: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        let late = Err(Error::timeout(self.list_timeout, "list_timeout"));
-        timeout(self.list_timeout, future).await.unwrap_or(late)
+        member.open(self).await?.call(&entry, arguments).await
     }
 
     /// The name in this toolset, of one that a model may have got.
@@ -561,10 +409,7 @@ impl Toolset {
 
     /// The server that a name belongs to, and the server's name for it.
     fn route<'a>(&self, name: &'a str) -> Option<(&Member, &'a str)> {
-        self.members.iter().find_map(|member| {
-            let rest = name.strip_prefix(&*member.source.namespace)?.strip_prefix(&*member.separator)?;
-            Some((member, rest))
-        })
+        self.members.iter().find_map(|member| Some((member, member.own_name(name)?)))
     }
 
     /// The content of an artifact. If it came from a resource and is gone, it is fetched again.
@@ -582,14 +427,13 @@ impl Toolset {
         }
         let gone = || Error::invalid("the artifact is gone\ncall the tool again that it came from");
         let source = self.artifacts.source(&reference.id).ok_or_else(gone)?;
-        let member = self.members.iter().find(|member| member.source.namespace == source.namespace);
+        let member = self.members.iter().find(|member| member.namespace() == source.namespace);
         let member = member.ok_or_else(gone)?;
         if !member.allows_uri(&source.uri) {
             self.shared.counters.denied(1);
             return Err(Error::Denied { what: "the resource of this artifact".to_owned() });
         }
-        let open = self.open(member).await?;
-        let read = open.operation.run(open.read(&source.uri)).await?;
+        let read = member.open(self).await?.read_again(&source.uri).await?;
         let item = read.contents.get(source.item).ok_or_else(gone)?;
         let bytes = match item.as_text() {
             Some(text) => text.as_bytes().to_vec(),
@@ -628,128 +472,6 @@ impl Toolset {
     }
 }
 
-/// A server of a toolset while it is used: for one call and the links that are read for it, which share their limits.
-struct OpenMember<'c> {
-    toolset: &'c Toolset,
-    member: &'c Member,
-    client: Client,
-    operation: Operation,
-}
-
-impl OpenMember<'_> {
-    fn options(&self) -> CallOptions {
-        CallOptions::of(self.operation.clone())
-    }
-
-    async fn call_tool(&self, name: &str, arguments: Value) -> Result<ToolsetResult, Error> {
-        let result = self.client.call(name, arguments).with_options(self.options()).await?;
-        let mut sieve = self.sieve();
-        let mut links_to_read = MAX_READ_LINKS;
-        for block in result.content {
-            match block {
-                Content::ResourceLink(link) if links_to_read > 0 && self.member.reads_link(&link) => {
-                    links_to_read -= 1;
-                    // one that cannot be read stays a link
-                    match self.read(&link.uri).await {
-                        Ok(read) => self.push_contents(&mut sieve, &link.uri, read).await,
-                        Err(_) => sieve.block(Content::ResourceLink(link)).await,
-                    }
-                }
-                block => sieve.block(block).await,
-            }
-        }
-        let structured = match result.structured {
-            Some(value) => sieve.structured(value).await,
-            None => None,
-        };
-        Ok(sieve.into_result(structured, result.is_error))
-    }
-
-    async fn list_resources(&self, arguments: &Value) -> Result<ToolsetResult, Error> {
-        let resources = self.client.resources().await?;
-        let allowed = resources.iter().filter(|resource| self.member.allows_uri(resource.uri()));
-        let entries: Vec<Value> = allowed.map(resource_entry).collect();
-        self.page("resources", &entries, arguments).await
-    }
-
-    async fn list_templates(&self, arguments: &Value) -> Result<ToolsetResult, Error> {
-        let templates = self.client.templates().await?;
-        let entries: Vec<Value> = templates.iter().map(template_entry).collect();
-        self.page("resource_templates", &entries, arguments).await
-    }
-
-    async fn page(&self, key: &str, entries: &[Value], arguments: &Value) -> Result<ToolsetResult, Error> {
-        let offset = match arguments.get("offset") {
-            None | Some(Value::Null) => 0,
-            Some(offset) => offset
-                .as_u64()
-                .and_then(|offset| usize::try_from(offset).ok())
-                .ok_or_else(|| Error::invalid("`offset` is not a number of entries"))?,
-        };
-        let page = page(key, entries, offset, self.toolset.artifacts.inline_chars);
-        let mut sieve = self.sieve();
-        sieve.text(page.to_string(), Some("application/json"), Origin::default()).await;
-        Ok(sieve.into_result(None, false))
-    }
-
-    async fn read_resource(&self, arguments: &Value) -> Result<ToolsetResult, Error> {
-        let uri = arguments.get("uri").and_then(Value::as_str);
-        let uri = uri.ok_or_else(|| Error::invalid("`uri` is missing, or not a string"))?;
-        if !self.member.allows_uri(uri) {
-            tracing::debug!("mcp.resource.uri.digest" = uri_digest(uri), "a resource is not allowed");
-            return Err(Error::Denied { what: "this resource".to_owned() });
-        }
-        let read = self.read(uri).await?;
-        let mut sieve = self.sieve();
-        self.push_contents(&mut sieve, uri, read).await;
-        Ok(sieve.into_result(None, false))
-    }
-
-    async fn read(&self, uri: &str) -> Result<ReadResult, Error> {
-        let fallback = Some(self.member.read_ttl).filter(|ttl| !ttl.is_zero());
-        let options = self.options();
-        let read: StoreFuture<'_, _> = Box::pin(self.client.shared().read(uri, fallback, &options));
-        let (json, from) = read.await?;
-        let counters = &self.toolset.shared.counters;
-        match from {
-            ReadFrom::Cache | ReadFrom::OtherReader => counters.cache_hits(1),
-            ReadFrom::Server => counters.cache_misses(1),
-        }
-        ReadResult::parse(&json)
-    }
-
-    async fn push_contents(&self, sieve: &mut Sieve<'_>, uri: &str, read: ReadResult) {
-        for (item, contents) in read.contents.iter().enumerate() {
-            let namespace = self.member.source.namespace.clone();
-            let source = ArtifactSource { namespace, uri: uri.to_owned(), item };
-            sieve.resource(contents, Some(source)).await;
-        }
-    }
-
-    fn sieve(&self) -> Sieve<'_> {
-        Sieve::new(&self.toolset.artifacts, &self.toolset.shared.counters)
-    }
-}
-
-impl Member {
-    fn prefix(&self) -> String {
-        format!("{}{}", self.source.namespace, self.separator)
-    }
-
-    fn shows(&self, tool: &ToolInfo) -> bool {
-        self.filters.iter().all(|keep| keep(tool))
-    }
-
-    fn allows_uri(&self, uri: &str) -> bool {
-        self.uri_rules.iter().all(|allow| allow(uri))
-    }
-
-    fn reads_link(&self, link: &ResourceLink) -> bool {
-        let is_small = link.size.is_some_and(|size| size <= self.max_read_link);
-        self.max_read_link > 0 && is_small && self.allows_uri(&link.uri)
-    }
-}
-
 /// The first of these names, for a line in the log.
 fn beginning_of(names: &[&str]) -> String {
     names.get(..names.len().min(MAX_LOGGED)).unwrap_or_default().join(" ")
@@ -769,48 +491,9 @@ fn object_of(arguments: Value) -> Result<Value, Error> {
     }
 }
 
-/// Whether a name matches a pattern with `*` and `?`.
-fn matches(pattern: &str, name: &str) -> bool {
-    let name: Vec<char> = name.chars().collect();
-    // which beginnings of the name, by their length, match what was read of the pattern
-    let mut matched = vec![false; name.len() + 1];
-    matched[0] = true;
-    for c in pattern.chars() {
-        if c == '*' {
-            let shortest = matched.iter().position(|matched| *matched).unwrap_or(matched.len());
-            matched[shortest..].fill(true);
-        } else {
-            for end in (1..matched.len()).rev() {
-                matched[end] = matched[end - 1] && (c == '?' || c == name[end - 1]);
-            }
-            matched[0] = false;
-        }
-    }
-    matched[name.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn patterns_match_whole_names() {
-        for (pattern, name, expected) in [
-            ("read", "read", true),
-            ("read", "read_all", false),
-            ("read*", "read_all", true),
-            ("*read", "pread", true),
-            ("*_*_c", "a_b_b_c", true),
-            ("r?ad", "read", true),
-            ("r?ad", "rad", false),
-            ("*", "", true),
-            ("", "a", false),
-            ("**a", "ba", true),
-            ("a*b", "a", false),
-        ] {
-            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
-        }
-    }
 
     #[test]
     fn arguments_are_an_object_or_its_text() {

@@ -6,10 +6,8 @@ use std::{collections::VecDeque, time::Duration};
 
 use http::HeaderValue;
 
-use crate::{
-    client::{Error, operation::Operation},
-    fetch::HttpResponse,
-};
+use super::http_reply::HttpReply;
+use crate::client::{Error, operation::Operation};
 
 /// The longest id that is repeated in `Last-Event-ID`.
 const MAX_ID: usize = 4096;
@@ -76,7 +74,7 @@ impl EventStreamParser {
     /// An event or the operation exceeds its limit.
     pub(super) async fn next(
         &mut self,
-        response: &mut HttpResponse,
+        response: &mut HttpReply,
         operation: Option<&Operation>,
     ) -> Result<Option<StreamEvent>, Error> {
         loop {

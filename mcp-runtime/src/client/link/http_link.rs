@@ -4,10 +4,7 @@
 //!
 //! See [Streamable HTTP](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http).
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -21,11 +18,9 @@ use url::Url;
 
 use super::{
     LinkError,
-    bearer_challenge::Challenge,
-    broken_response::BrokenResponse,
+    http_reply::{HttpReply, keeps_method},
     http_stream::HttpStream,
     outgoing::{OutgoingRequest, cancelled_text},
-    parse_error,
 };
 #[cfg(feature = "client-oauth")]
 use crate::client::oauth::{AuthorizedRequest, Authorizer};
@@ -34,43 +29,28 @@ use crate::{
         Error,
         cleanup::{Cleanup, FLUSH_TIMEOUT},
         connect::client_builder::ClientOptions,
-        large_text::run_by_size,
         operation::Operation,
-        receive::inbox::{ENDED, Inbox, Responder},
+        receive::inbox::{Inbox, Responder},
     },
-    core::{
-        jsonrpc::{parse, parse_batch},
-        protocol::Revision,
-        resolver::Resolver,
-        sync::RwLock,
-    },
+    core::{protocol::Revision, resolver::Resolver, sync::RwLock},
     fetch::{HttpClient, HttpRequest, HttpResponse, Network, Reach, tls_config},
 };
 
-const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const GZIP: HeaderValue = HeaderValue::from_static("gzip");
 const BOTH_TYPES: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Attempts of a request that the server is too busy for.
 const MAX_ATTEMPTS: u32 = 3;
-/// The longest `Retry-After` that is waited for.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(30);
 /// How long to wait before a response is posted again that may not have reached the server.
 const POST_PAUSES: [Duration; 4] =
     [Duration::from_millis(100), Duration::from_millis(300), Duration::from_secs(1), Duration::from_secs(3)];
 const MAX_REDIRECTS: usize = 5;
-/// How much of the body of an error is kept.
-const ERROR_BODY: usize = 2000;
-/// How much is shown of a reply that is not a response.
-const REPLY_BEGINNING: usize = 200;
-const MAX_CONTENT_TYPE: usize = 200;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// How much of the body of an error is read.
-const MAX_ERROR: usize = 1 << 20;
 
 /// Changes the headers of every HTTP request.
 pub(in crate::client) type HeaderHook = Arc<dyn Fn(&mut HeaderMap) + Send + Sync>;
@@ -199,15 +179,15 @@ impl HttpLink {
     ///
     /// # Errors
     /// The server refuses, or has something else there.
-    pub(super) async fn open_events(&self, operation: Option<&Operation>) -> Result<HttpResponse, Error> {
-        let response = self.get(None, Login::Allowed(operation)).await?;
-        if !response.status().is_success() {
-            return Err(self.failure(response).await.error);
+    pub(super) async fn open_events(&self, operation: Option<&Operation>) -> Result<HttpReply, Error> {
+        let reply = self.get(None, Login::Allowed(operation)).await?;
+        if !reply.status().is_success() {
+            return Err(reply.into_error(self).await);
         }
-        if !is_type(&response, "text/event-stream") {
+        if !reply.is_event_stream() {
             return Err(Error::invalid("the response at the URL is not an event stream"));
         }
-        Ok(response)
+        Ok(reply)
     }
 
     /// The id of the session, if there is one.
@@ -331,11 +311,11 @@ impl HttpLink {
         body: Vec<u8>,
         mut headers: HeaderMap,
         login: Login<'_>,
-    ) -> Result<HttpResponse, Error> {
+    ) -> Result<HttpReply, Error> {
         headers.entry(header::CONTENT_TYPE).or_insert(JSON);
         headers.entry(header::ACCEPT).or_insert(BOTH_TYPES);
         headers.entry(header::ACCEPT_ENCODING).or_insert(GZIP);
-        self.send(HttpRequest::new(Method::POST, url.clone(), headers, body), login).await
+        self.send(HttpRequest::new(Method::POST, url.clone(), headers, body), login).await.map(HttpReply::new)
     }
 
     /// Sends a request, with an access token if the client gets them itself.
@@ -406,11 +386,11 @@ impl HttpLink {
     ) -> Result<(), LinkError> {
         let headers = self.headers();
         let sent_session = headers.contains_key(SESSION_ID);
-        let response = self.post(url, text, headers, login).await?;
-        match response.status() {
+        let reply = self.post(url, text, headers, login).await?;
+        match reply.status() {
             status if status.is_success() => Ok(()),
             StatusCode::NOT_FOUND if sent_session => Err(LinkError::SessionLost),
-            _ => Err(self.failure(response).await.error.into()),
+            _ => Err(reply.into_error(self).await.into()),
         }
     }
 
@@ -422,41 +402,28 @@ impl HttpLink {
         let sent_session = headers.contains_key(SESSION_ID);
         let login = if request.in_background { Login::Background } else { Login::Allowed(request.operation) };
         let mut attempt = 1;
-        let response = loop {
-            let response = self.post(&self.url, request.body.clone(), headers.clone(), login).await?;
-            match retry_after(&response).filter(|_| attempt < MAX_ATTEMPTS) {
+        let reply = loop {
+            let reply = self.post(&self.url, request.body.clone(), headers.clone(), login).await?;
+            match reply.retry_after().filter(|_| attempt < MAX_ATTEMPTS) {
                 Some(pause) => sleep(pause).await,
-                None => break response,
+                None => break reply,
             }
             attempt += 1;
         };
-        let status = response.status();
-        if status == StatusCode::NOT_FOUND && sent_session {
-            return Err(LinkError::SessionLost);
-        }
-        if !status.is_success() {
-            let failed = self.failure(response).await;
-            if sent_session && failed.is_session_lost() {
-                return Err(LinkError::SessionLost);
-            }
-            // a JSON-RPC error with any status is a reply
-            return Err(failed.reply.unwrap_or(failed.error).into());
+        if !reply.status().is_success() {
+            return Err(reply.into_request_error(self, sent_session).await);
         }
         if request.method == "initialize"
-            && let Some(begun) = response.headers().get(SESSION_ID)
+            && let Some(begun) = reply.session()
         {
             headers.insert(SESSION_ID, begun.clone());
             *self.session.write() = Some(begun.clone());
         }
-        if is_type(&response, "text/event-stream") {
+        if reply.is_event_stream() {
             let stream = HttpStream::new(self, headers.remove(SESSION_ID));
-            return Ok(stream.read_reply(request, response).await?);
+            return Ok(stream.read_reply(request, reply).await?);
         }
-        let content_type = content_type(&response);
-        let body = self.read_body(response, self.max_message, request.operation).await?;
-        let beginning = beginning_of(&body, REPLY_BEGINNING);
-        let reply = self.take_body(body, Some(request.id)).await?;
-        reply.ok_or_else(|| no_response(request.method, status, content_type.as_deref(), &beginning).into())
+        Ok(reply.read_result(request, self).await?)
     }
 
     /// Opens an event stream, or resumes one after its last event.
@@ -464,219 +431,21 @@ impl HttpLink {
         &self,
         last_event_id: Option<&HeaderValue>,
         login: Login<'_>,
-    ) -> Result<HttpResponse, Error> {
+    ) -> Result<HttpReply, Error> {
         let mut headers = self.headers();
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.entry(header::ACCEPT_ENCODING).or_insert(GZIP);
         if let Some(id) = last_event_id {
             headers.insert(LAST_EVENT_ID, id.clone());
         }
-        self.send(HttpRequest::new(Method::GET, self.url.clone(), headers, ""), login).await
+        let request = HttpRequest::new(Method::GET, self.url.clone(), headers, "");
+        self.send(request, login).await.map(HttpReply::new)
     }
-
-    /// As [`take_messages`](Self::take_messages), of a body that may be large.
-    pub(super) async fn take_body(
-        self: &Arc<Self>,
-        body: Vec<u8>,
-        id: Option<u64>,
-    ) -> Result<Option<String>, Error> {
-        let link = self.clone();
-        run_by_size(body.len(), move || link.take_messages(&body, id)).await?
-    }
-
-    /// The result for `id` among the messages of a body; the others go to the inbox.
-    ///
-    /// # Errors
-    /// The response is an error, or malformed.
-    fn take_messages(self: &Arc<Self>, body: &[u8], id: Option<u64>) -> Result<Option<String>, Error> {
-        let Some(batch) = parse_batch(body) else { return self.take_message(body, id) };
-        let mut first = None;
-        for message in batch {
-            let reply = self.take_message(message.get().as_bytes(), id)?;
-            first = first.or(reply);
-        }
-        Ok(first)
-    }
-
-    fn take_message(self: &Arc<Self>, text: &[u8], id: Option<u64>) -> Result<Option<String>, Error> {
-        let message = match parse(text) {
-            Ok(message) => message,
-            Err(malformed) => {
-                let broken = id
-                    .and_then(|id| BrokenResponse::read(text, &malformed).filter(|broken| broken.is_of(id)));
-                return broken.map_or(Ok(None), |broken| Err(broken.error));
-            }
-        };
-        if !message.is_response() {
-            let Ok(text) = std::str::from_utf8(text) else { return Ok(None) };
-            if let Some(ended) = self.inbox.stream_ended_by(&message, text)
-                && Some(ended) == id
-            {
-                return Ok(Some(ENDED.to_owned()));
-            }
-            self.inbox.receive(text, self);
-            return Ok(None);
-        }
-        let of: Option<u64> = message.id().and_then(|id| id.trim_matches('"').parse().ok());
-        let response = message.response().filter(|_| of.is_some() && of == id);
-        response.map(|response| response.map(str::to_owned).map_err(parse_error)).transpose()
-    }
-
-    /// Reads a body, up to the limit.
-    async fn read_body(
-        &self,
-        mut response: HttpResponse,
-        limit: usize,
-        operation: Option<&Operation>,
-    ) -> Result<Vec<u8>, Error> {
-        let too_large = Error::too_large(limit, Some("max_message"));
-        if response.content_length().is_some_and(|length| length > limit as u64) {
-            return Err(too_large);
-        }
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(Error::not_connected)? {
-            if body.len() + chunk.len() > limit {
-                return Err(too_large);
-            }
-            operation.map_or(Ok(()), |operation| operation.charge(chunk.len()))?;
-            body.extend_from_slice(&chunk);
-        }
-        Ok(body)
-    }
-
-    /// Where a redirect that was not followed leads, and why it was not.
-    fn refused_redirect(&self, response: &HttpResponse) -> Option<String> {
-        let location =
-            response.headers().get(header::LOCATION).filter(|_| response.status().is_redirection());
-        let target = self.url.join(location?.to_str().ok()?).ok()?;
-        let why = if target.origin() != self.url.origin() {
-            "of another origin, which must not get what this one was sent"
-        } else if keeps_method(response.status()) {
-            "after too many others"
-        } else {
-            "by a status that would repeat the POST as a GET"
-        };
-        Some(format!(
-            "a redirect to `{target}` is not followed, {why}: connect to the URL where the server is"
-        ))
-    }
-
-    /// Reads a response without success.
-    pub(super) async fn failure(&self, response: HttpResponse) -> FailedResponse {
-        let status = response.status();
-        let challenge = response.headers().get(header::WWW_AUTHENTICATE);
-        let challenge = challenge.and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let scopes = Challenge::of(response.headers()).scopes;
-        let redirect = self.refused_redirect(&response);
-        let content_type = content_type(&response).filter(|_| redirect.is_none());
-        let body =
-            match timeout(CONNECT_TIMEOUT, self.read_body(response, self.max_message.min(MAX_ERROR), None))
-                .await
-            {
-                Ok(Ok(body)) => body,
-                _ => Vec::new(),
-            };
-        let reply = json_rpc_error(&body);
-        let body = redirect.unwrap_or_else(|| beginning_of(&body, ERROR_BODY));
-        let error = match status {
-            StatusCode::UNAUTHORIZED => Error::Unauthorized { challenge },
-            StatusCode::FORBIDDEN if challenge.is_some() || reply.is_none() => {
-                Error::Forbidden { scopes, content_type, body }
-            }
-            _ => {
-                let error = Error::Http { status: status.as_u16(), content_type, body };
-                return FailedResponse { error, reply };
-            }
-        };
-        FailedResponse { error, reply: None }
-    }
-}
-
-/// A response without success.
-pub(super) struct FailedResponse {
-    pub(super) error: Error,
-    /// The JSON-RPC error in its body.
-    reply: Option<Error>,
-}
-
-impl FailedResponse {
-    /// Whether the server says that it does not know the session: many do so with this status, and not with 404.
-    fn is_session_lost(&self) -> bool {
-        let text = match (&self.error, &self.reply) {
-            (Error::Http { status: 400, .. }, Some(Error::Protocol { message, .. })) => message,
-            (Error::Http { status: 400, body, .. }, None) => body,
-            _ => return false,
-        };
-        text.to_ascii_lowercase().contains("session")
-    }
-}
-
-/// The error of a reply without a response to the request.
-fn no_response(method: &str, status: StatusCode, content_type: Option<&str>, beginning: &str) -> Error {
-    let what = format!("the server answers `{method}` with HTTP status {} and no response", status.as_u16());
-    Error::invalid(match (beginning, content_type) {
-        ("", _) => format!("{what}: the body is empty"),
-        (_, None) => format!("{what}: the body has no type, and begins with `{beginning}`"),
-        (_, Some(kind)) => format!("{what}: the body is {kind}, and begins with `{beginning}`"),
-    })
-}
-
-/// Whether a redirect repeats the request as it is.
-fn keeps_method(status: StatusCode) -> bool {
-    matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT)
 }
 
 /// These addresses, as clients connect to them: through the proxies of the environment.
 pub(in crate::client) fn network(reach: Reach, tls: Arc<ClientConfig>) -> Network {
     Network { reach, look_up: Resolver::system().into_function(), tls, uses_proxies: true }
-}
-
-/// The value of `Content-Type`, as much of it as is worth showing.
-fn content_type(response: &HttpResponse) -> Option<String> {
-    let value = response.headers().get(header::CONTENT_TYPE)?.to_str().ok()?;
-    Some(value.chars().take(MAX_CONTENT_TYPE).collect())
-}
-
-/// The first bytes of a body as text.
-fn beginning_of(body: &[u8], length: usize) -> String {
-    let beginning = String::from_utf8_lossy(body.get(..body.len().min(length)).unwrap_or_default());
-    beginning.trim().to_owned()
-}
-
-/// A JSON-RPC error, which may lack an id.
-fn json_rpc_error(body: &[u8]) -> Option<Error> {
-    let message: serde_json::Value = serde_json::from_slice(body).ok()?;
-    message.get("jsonrpc")?;
-    let error =
-        message.get("error").filter(|error| error.get("code").is_some_and(serde_json::Value::is_i64))?;
-    Some(parse_error(&error.to_string()))
-}
-
-/// How long to wait before a busy server is asked again; `None` if it is not busy, or does not say.
-fn retry_after(response: &HttpResponse) -> Option<Duration> {
-    let status = response.status();
-    if status != StatusCode::TOO_MANY_REQUESTS && status != StatusCode::SERVICE_UNAVAILABLE {
-        return None;
-    }
-    let pause = pause_of(response.headers().get(header::RETRY_AFTER)?.to_str().ok()?, SystemTime::now())?;
-    Some(pause).filter(|pause| *pause <= LONGEST_RETRY_AFTER)
-}
-
-/// The time until then: a number of seconds, or a date.
-fn pause_of(retry_after: &str, now: SystemTime) -> Option<Duration> {
-    let text = retry_after.trim();
-    if let Ok(seconds) = text.parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let date = httpdate::parse_http_date(text).ok()?;
-    Some(date.duration_since(now).unwrap_or_default())
-}
-
-pub(super) fn is_type(response: &HttpResponse, media_type: &str) -> bool {
-    let value = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    value.is_some_and(|value| {
-        value.split(';').next().is_some_and(|essence| essence.trim().eq_ignore_ascii_case(media_type))
-    })
 }
 
 /// A header's value: as it is if it is visible ASCII, else UTF-8 as `=?base64?…?=`.
@@ -694,6 +463,7 @@ fn encode_value(text: &str) -> HeaderValue {
 /// Checks that the server decodes each header value to the text that the client encoded.
 #[cfg(all(any(test, feature = "_fuzzing"), feature = "http"))]
 fn fuzz(data: &[u8]) {
+    use super::http_reply::pause_of;
     use crate::transport::http::decode_value;
 
     let round_trip = |text: &str| {
@@ -709,7 +479,7 @@ fn fuzz(data: &[u8]) {
     }
     let Ok(text) = std::str::from_utf8(data) else { return };
     round_trip(text);
-    let _for_a_panic = pause_of(text, SystemTime::UNIX_EPOCH);
+    let _for_a_panic = pause_of(text, std::time::SystemTime::UNIX_EPOCH);
 }
 
 #[cfg(all(any(test, feature = "_fuzzing"), feature = "http"))]
@@ -718,17 +488,6 @@ inventory::submit!(crate::fuzzing::Target { name: "header_values", run: fuzz });
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn retry_after_is_a_number_of_seconds_or_a_date() {
-        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_445_412_480);
-        let pause = |text: &str| pause_of(text, now).map(|pause| pause.as_secs());
-        assert_eq!(pause(" 7 "), Some(7));
-        assert_eq!(pause("Wed, 21 Oct 2015 07:28:05 GMT"), Some(5));
-        assert_eq!(pause("Wednesday, 21-Oct-15 07:28:05 GMT"), Some(5));
-        assert_eq!(pause("Wed, 21 Oct 2015 07:27:00 GMT"), Some(0));
-        assert_eq!((pause("soon"), pause("-1")), (None, None));
-    }
 
     #[test]
     fn header_values_are_encoded_where_they_are_not_plain_ascii() {

@@ -11,18 +11,16 @@ use tokio::{
 
 use super::{
     event_stream::EventStreamParser,
-    http_link::{HttpLink, Login, is_type},
+    http_link::{HttpLink, Login},
+    http_reply::{HttpReply, take_body},
     outgoing::OutgoingRequest,
 };
-use crate::{
-    client::{
-        Error,
-        receive::{
-            handlers::ChangeEvent,
-            reopening::{STABLE_IF_ENDED, is_final_status},
-        },
+use crate::client::{
+    Error,
+    receive::{
+        handlers::ChangeEvent,
+        reopening::{STABLE_IF_ENDED, is_final_status},
     },
-    fetch::HttpResponse,
 };
 
 /// How long to wait before a broken stream is resumed, unless the server says otherwise.
@@ -55,7 +53,7 @@ impl<'a> HttpStream<'a> {
     pub(super) async fn read_reply(
         mut self,
         request: &OutgoingRequest<'_>,
-        mut response: HttpResponse,
+        mut response: HttpReply,
     ) -> Result<String, Error> {
         loop {
             let before = self.parser.last_id.clone();
@@ -77,7 +75,7 @@ impl<'a> HttpStream<'a> {
     }
 
     /// The response that goes on after the last event.
-    async fn resume(&mut self, request: &OutgoingRequest<'_>) -> Result<HttpResponse, Error> {
+    async fn resume(&mut self, request: &OutgoingRequest<'_>) -> Result<HttpReply, Error> {
         // the server may have done what was asked for: the request is not repeated
         let lost = || Error::not_connected("the session was lost before the response");
         while self.fruitless <= MAX_RESUMPTIONS {
@@ -92,7 +90,7 @@ impl<'a> HttpStream<'a> {
                     return Err(lost());
                 }
                 Ok(response) if response.status().is_client_error() => {
-                    return Err(self.link.failure(response).await.error);
+                    return Err(response.into_error(self.link).await);
                 }
                 _ => self.fruitless += 1,
             }
@@ -103,14 +101,14 @@ impl<'a> HttpStream<'a> {
     /// Reads events until the response to `request`, or the end of the response.
     async fn read_events(
         &mut self,
-        response: &mut HttpResponse,
+        response: &mut HttpReply,
         request: Option<&OutgoingRequest<'_>>,
     ) -> Result<Option<String>, Error> {
         let id = request.map(|request| request.id);
         let operation = request.and_then(|request| request.operation);
         while let Some(event) = self.parser.next(response, operation).await? {
             let is_message = matches!(&*event.kind, "" | "message") && !event.data.is_empty();
-            if is_message && let Some(reply) = self.link.take_body(event.data, id).await? {
+            if is_message && let Some(reply) = take_body(self.link, event.data, id).await? {
                 return Ok(Some(reply));
             }
         }
@@ -130,9 +128,7 @@ impl<'a> HttpStream<'a> {
             // those who wait are notified by its end
             drop(answered.take());
             match response {
-                Ok(mut response)
-                    if response.status().is_success() && is_type(&response, "text/event-stream") =>
-                {
+                Ok(mut response) if response.status().is_success() && response.is_event_stream() => {
                     pause = RECONNECT_DELAY;
                     let before = self.parser.last_id.clone();
                     // with an id, the server sends what came meanwhile

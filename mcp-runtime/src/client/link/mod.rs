@@ -6,6 +6,7 @@ pub(crate) mod child_process;
 pub(super) mod event_link;
 pub(super) mod event_stream;
 pub(super) mod http_link;
+mod http_reply;
 mod http_stream;
 pub(super) mod outgoing;
 pub(super) mod stream_link;

@@ -3,6 +3,7 @@
 
 mod author;
 mod backlog;
+mod calls;
 mod child;
 mod known_tools;
 mod launch;

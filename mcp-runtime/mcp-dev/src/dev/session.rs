@@ -3,7 +3,7 @@
 //! an error or sent again, and no response reaches a process that did not ask. The client's pipe is never closed first.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    collections::{HashSet, VecDeque},
     time::Duration,
 };
 
@@ -17,14 +17,13 @@ use tokio_util::sync::CancellationToken;
 use super::{
     author::{Author, OwnRequest},
     backlog::Backlog,
+    calls::{Call, Calls},
     child::{Child, QUEUE, STABLE, pause_after},
     known_tools::KnownTools,
     launch::Launcher,
     listing::Listing,
     message::{self, Kind, Line, Pass, kind, not_answered, without_progress},
-    replay::{
-        Answered, Asked, Effect, Handshake, MAX_CALLS, META_REVISION, META_SUBSCRIPTION_ID, may_repeat,
-    },
+    replay::{Answered, Asked, Effect, Handshake, META_REVISION, META_SUBSCRIPTION_ID, may_repeat},
     session_log::SessionLog,
     trace::{Direction, Trace},
 };
@@ -48,26 +47,10 @@ pub(super) struct Pipe {
     pub(super) to: mpsc::Sender<Vec<u8>>,
 }
 
-/// A request of the client, which the server has not answered.
-struct Call {
-    id: Value,
-    order: u64,
-    batch: Option<u64>,
-    since: Instant,
-    effect: Effect,
-    /// Its line, if it may be sent to another process.
-    again: Option<Vec<u8>>,
-    was_repeated: bool,
-    /// It calls a tool whose secrets are not known.
-    is_unknown: bool,
-}
-
 #[derive(PartialEq)]
 enum Phase {
-    /// No process; the next one starts then, or when the program changes.
-    Down {
-        until: Option<Instant>,
-    },
+    /// No process; the next one starts at the deadline, or when the program changes.
+    Down,
     /// The new process has not answered these.
     Replaying {
         waiting: HashSet<String>,
@@ -99,7 +82,7 @@ impl Server {
         Self {
             launcher,
             child: None,
-            phase: Phase::Down { until: None },
+            phase: Phase::Down,
             lines: VecDeque::new(),
             deadline: None,
             started: None,
@@ -120,11 +103,10 @@ impl Server {
         self.launcher.failure().unwrap_or_else(|| self.last_failure.clone())
     }
 
-    fn until(&self) -> Option<Instant> {
-        match self.phase {
-            Phase::Down { until } => until,
-            _ => self.deadline,
-        }
+    /// Begins a phase, about which something is done after that time.
+    fn enter(&mut self, phase: Phase, limit: Option<Duration>) {
+        self.phase = phase;
+        self.deadline = limit.map(|limit| Instant::now() + limit);
     }
 }
 
@@ -139,6 +121,25 @@ struct Client {
     is_closing: bool,
 }
 
+/// The ids of a session's own requests.
+struct OwnIds {
+    /// How all of them begin.
+    prefix: String,
+    counter: u64,
+}
+
+impl OwnIds {
+    fn number(&mut self) -> u64 {
+        self.counter += 1;
+        self.counter
+    }
+
+    fn next(&mut self) -> String {
+        let number = self.number();
+        format!("{}{number}", self.prefix)
+    }
+}
+
 /// One client and its server.
 pub(super) struct Session {
     log: SessionLog,
@@ -147,13 +148,12 @@ pub(super) struct Session {
     client: Client,
     server: Server,
     author: Author,
-    /// The client's requests that the server has not answered.
-    calls: HashMap<String, Call>,
+    calls: Calls,
     /// Those of the server.
     asked: Asked,
     listing: Listing,
     handshake: Option<Handshake>,
-    counter: u64,
+    ids: OwnIds,
 }
 
 impl Session {
@@ -167,17 +167,17 @@ impl Session {
         pipe: Pipe,
     ) -> Self {
         Self {
+            ids: OwnIds { prefix: format!("mcp-dev:{name}:"), counter: 0 },
             log: SessionLog::new(name, trace, tools),
             retry_safe,
             list_wait,
             client: Client { pipe, lines: VecDeque::new(), backlog: Backlog::default(), is_closing: false },
             server: Server::new(launcher),
             author: Author::default(),
-            calls: HashMap::new(),
+            calls: Calls::default(),
             asked: Asked::default(),
             listing: Listing::default(),
             handshake: None,
-            counter: 0,
         }
     }
 
@@ -191,7 +191,8 @@ impl Session {
     pub(super) async fn run(mut self, token: CancellationToken) {
         loop {
             let server = &self.server;
-            if server.phase == (Phase::Down { until: None })
+            if server.phase == Phase::Down
+                && server.deadline.is_none()
                 && server.launcher.is_ready()
                 && !self.is_closing_idle()
             {
@@ -203,7 +204,7 @@ impl Session {
             }
             let Self { client, server, author, listing, .. } = &mut self;
             let takes_more = client.backlog.has_room() && !client.is_closing;
-            let until = server.until();
+            let until = server.deadline;
             let listed = listing.until().filter(|_| client.backlog.awaits_listing());
             let stdin = server.child.as_ref().and_then(|child| child.stdin.clone());
             tokio::select! {
@@ -251,8 +252,7 @@ impl Session {
         let Some(child) = &mut server.child else { return client.lines.is_empty() };
         if server.phase == Phase::Up {
             child.close();
-            server.phase = Phase::Stopping;
-            server.deadline = Some(Instant::now() + LAST_CALLS);
+            server.enter(Phase::Stopping, Some(LAST_CALLS));
         }
         false
     }
@@ -265,10 +265,6 @@ impl Session {
     /// Whether the process is being replaced.
     fn is_replaced(&self) -> bool {
         self.server.phase == Phase::Stopping && !self.client.is_closing
-    }
-
-    fn fresh_id(&mut self) -> String {
-        fresh_id(self.log.name(), &mut self.counter)
     }
 
     /// Passes on what the client has sent, or answers it.
@@ -347,10 +343,7 @@ impl Session {
     }
 
     fn pass_to_server(&mut self, line: Vec<u8>, parsed: &Line) {
-        let batch = matches!(parsed, Line::Batch(_)).then(|| {
-            self.counter += 1;
-            self.counter
-        });
+        let batch = matches!(parsed, Line::Batch(_)).then(|| self.ids.number());
         let mut refused = Vec::new();
         let line = parsed.passed(line, |message| self.take_from_client(message, batch, &mut refused));
         self.answer(parsed, refused);
@@ -371,28 +364,20 @@ impl Session {
         let mut changed = None;
         match kind(message) {
             Kind::Request { id, method } => {
-                if self.calls.len() >= MAX_CALLS {
+                if self.calls.is_full() {
                     let text = "too many requests are in flight: send it again later";
                     refused.push(not_answered(id, "too_many", text));
                     return Pass::Drop;
                 }
                 let again = may_repeat(method, message, self.retry_safe, self.log.tools())
                     .then(|| message::to_line(message));
-                let effect = self.effect(method, message);
-                self.counter += 1;
-                let call = Call {
-                    id: id.clone(),
-                    order: self.counter,
-                    batch,
-                    since: Instant::now(),
-                    effect,
-                    again,
-                    was_repeated: false,
-                    is_unknown: self.log.tools().is_unknown_call(message),
-                };
+                let effect = Effect::of(method, &message["params"]);
+                if matches!(effect, Effect::Initialize) {
+                    self.handshake = Some(Handshake::new(message["params"].clone()));
+                }
                 self.author.note_meta(&message["params"]["_meta"]);
                 self.list_tools(&message["params"]["_meta"]);
-                self.calls.insert(id.to_string(), call);
+                self.calls.note(id, batch, effect, again, self.log.tools().is_unknown_call(message));
             }
             Kind::Notification { method: "notifications/initialized" } => {
                 if let Some(handshake) = &mut self.handshake {
@@ -400,11 +385,7 @@ impl Session {
                 }
             }
             Kind::Notification { method: "notifications/cancelled" } => {
-                let id = &message["params"]["requestId"];
-                // the end of a listen stream is its response
-                if !matches!(self.calls.get(&id.to_string()), Some(Call { effect: Effect::Initialize, .. })) {
-                    self.calls.remove(&id.to_string());
-                }
+                self.calls.cancel(&message["params"]["requestId"]);
             }
             Kind::Response { id } => match self.asked.answer(id) {
                 Answered::Process { id: own, schema: asked } => {
@@ -428,7 +409,7 @@ impl Session {
         if self.server.phase != Phase::Up {
             return;
         }
-        let id = self.fresh_id();
+        let id = self.ids.next();
         let message = self.author.ask(id, request);
         self.log.message(Direction::ToServer, &message);
         self.server.lines.push_back(message::to_line(&message));
@@ -453,26 +434,16 @@ impl Session {
         if self.listing.is_begun() || !(is_modern || has_tools().is_some()) {
             return;
         }
-        let id = self.fresh_id();
+        let id = self.ids.next();
         self.server.lines.push_back(self.listing.begin(id, without_progress(meta), self.list_wait));
     }
 
     /// Takes a page of the loop's own listing.
     fn take_listed(&mut self, id: &str, message: &Value) -> bool {
-        let (name, counter) = (self.log.name(), &mut self.counter);
-        let next_id = || fresh_id(name, counter);
+        let next_id = || self.ids.next();
         let Some(next) = self.listing.take(id, message, self.log.tools(), next_id) else { return false };
         self.server.lines.extend(next);
         true
-    }
-
-    fn effect(&mut self, method: &str, message: &Value) -> Effect {
-        let params = &message["params"];
-        let effect = Effect::of(method, params);
-        if matches!(effect, Effect::Initialize) {
-            self.handshake = Some(Handshake::new(params.clone()));
-        }
-        effect
     }
 
     fn take_from_server(&mut self, line: Vec<u8>) {
@@ -502,22 +473,22 @@ impl Session {
             }
             Kind::Notification { method } => self.take_notification(method, message),
             Kind::Response { id } => {
-                let key = id.to_string();
                 let is_own = id.as_str().is_some_and(|id| {
                     self.take_listed(id, message)
                         || self.take_own(id, message)
                         || self.take_replayed(id, message)
                 });
                 // a stream goes on with the next process
-                let goes_on =
-                    || self.is_replaced() && self.calls.get(&key).is_some_and(|call| call.effect.is_stream());
-                if is_own || goes_on() {
+                if is_own || (self.is_replaced() && self.calls.is_stream(id)) {
                     return Pass::Drop;
                 }
-                let call = self.calls.remove(&key);
-                took = call.as_ref().map(|call| call.since.elapsed());
+                let call = self.calls.take(id);
+                took = call.as_ref().map(Call::took);
                 schema = call.as_ref().filter(|call| call.is_unknown).map(|_| Value::Bool(false));
-                self.take_response(call, message).into()
+                let take = |call: Call| {
+                    call.effect.take_response(message, self.handshake.as_mut(), self.log.tools())
+                };
+                call.and_then(take).into()
             }
             Kind::Other => Pass::AsItIs,
         };
@@ -545,8 +516,7 @@ impl Session {
             }
             return Pass::Drop;
         }
-        let (name, counter) = (self.log.name(), &mut self.counter);
-        let Some(fresh) = self.asked.note(id, schema, || fresh_id(name, counter)) else {
+        let Some(fresh) = self.asked.note(id, schema, || self.ids.next()) else {
             return Pass::AsItIs;
         };
         message::with_id(message, fresh).into()
@@ -559,25 +529,19 @@ impl Session {
             | "notifications/events/active"
             | "notifications/events/event"
             | "notifications/events/heartbeat" => {
-                let id = params["_meta"][META_SUBSCRIPTION_ID].to_string();
-                match self.calls.get_mut(&id) {
-                    Some(call) => call.effect.take_notification(&mut call.again, method, message),
-                    None => Pass::AsItIs,
-                }
+                self.calls.take_notification(&params["_meta"][META_SUBSCRIPTION_ID], method, message)
             }
             "notifications/events/terminated" if self.is_replaced() => {
-                let id = params["_meta"][META_SUBSCRIPTION_ID].to_string();
-                let goes_on = self.calls.get(&id).is_some_and(|call| call.effect.is_stream());
+                let goes_on = self.calls.is_stream(&params["_meta"][META_SUBSCRIPTION_ID]);
                 if goes_on { Pass::Drop } else { Pass::AsItIs }
             }
             "notifications/cancelled" => {
                 let id = &params["requestId"];
-                let key = id.to_string();
-                if self.calls.get(&key).is_some_and(|call| call.effect.is_stream()) {
+                if self.calls.is_stream(id) {
                     if self.is_replaced() {
                         return Pass::Drop;
                     }
-                    self.calls.remove(&key);
+                    self.calls.take(id);
                     return Pass::AsItIs;
                 }
                 match self.asked.shown(id) {
@@ -593,11 +557,6 @@ impl Session {
         }
     }
 
-    /// Notes what a response changes. Returns another message if the client gets one.
-    fn take_response(&mut self, call: Option<Call>, message: &Value) -> Option<Value> {
-        call?.effect.take_response(message, self.handshake.as_mut(), self.log.tools())
-    }
-
     /// The program is another one.
     fn take_change(&mut self) {
         if let Some(failure) = self.server.launcher.failure() {
@@ -611,17 +570,17 @@ impl Session {
         match &mut self.server.child {
             Some(child) if !self.client.is_closing => {
                 child.stop();
-                self.server.phase = Phase::Stopping;
-                self.server.deadline = None;
+                self.server.enter(Phase::Stopping, None);
             }
             Some(_) => {}
-            None => self.server.phase = Phase::Down { until: None },
+            None => self.server.enter(Phase::Down, None),
         }
     }
 
     fn take_deadline(&mut self) {
+        self.server.deadline = None;
         match self.server.phase {
-            Phase::Down { .. } => self.server.phase = Phase::Down { until: None },
+            Phase::Down => {}
             Phase::Replaying { .. } => {
                 let note =
                     "the new process has not answered the handshake in time; its client goes on with it";
@@ -630,7 +589,6 @@ impl Session {
                 self.go_on();
             }
             Phase::Up | Phase::Stopping => {
-                self.server.deadline = None;
                 if let Some(child) = &mut self.server.child {
                     child.stop();
                 }
@@ -639,10 +597,7 @@ impl Session {
     }
 
     async fn start(&mut self) {
-        let Some(program) = self.server.launcher.program() else {
-            self.server.phase = Phase::Down { until: None };
-            return;
-        };
+        let Some(program) = self.server.launcher.program() else { return };
         self.server.started = Some(Instant::now());
         self.server.generation = self.server.launcher.generation();
         self.listing = Listing::default();
@@ -661,17 +616,16 @@ impl Session {
             return;
         };
         let params = handshake.params.clone();
-        let id = self.fresh_id();
+        let id = self.ids.next();
         self.server.lines.push_back(message::request(&id, "initialize", &params));
         // the rest follows its answer
-        self.server.phase = Phase::Replaying { waiting: HashSet::from([id]) };
-        self.server.deadline = Some(Instant::now() + REPLAY);
+        self.server.enter(Phase::Replaying { waiting: HashSet::from([id]) }, Some(REPLAY));
     }
 
     /// Takes the response to a request of our own.
     fn take_replayed(&mut self, id: &str, message: &Value) -> bool {
         let Phase::Replaying { waiting } = &mut self.server.phase else {
-            return id.starts_with(&id_prefix(self.log.name()));
+            return id.starts_with(&self.ids.prefix);
         };
         if !waiting.remove(id) {
             return false;
@@ -691,7 +645,7 @@ impl Session {
             let requests = handshake.repeated();
             let mut waiting = HashSet::new();
             for (method, params) in requests {
-                let id = self.fresh_id();
+                let id = self.ids.next();
                 self.server.lines.push_back(message::request(&id, method, &params));
                 waiting.insert(id);
             }
@@ -710,16 +664,9 @@ impl Session {
 
     /// The process knows what its predecessor knew.
     fn go_on(&mut self) {
-        self.server.phase = Phase::Up;
-        self.server.deadline = None;
+        self.server.enter(Phase::Up, None);
         self.list_tools(&Value::Null);
-        let mut again: Vec<(u64, Vec<u8>)> = Vec::new();
-        for call in self.calls.values_mut() {
-            call.was_repeated |= !call.effect.begins_anew();
-            again.extend(call.again.clone().map(|line| (call.order, line)));
-        }
-        again.sort_unstable_by_key(|(order, _)| *order);
-        self.server.lines.extend(again.into_iter().map(|(_, line)| line));
+        self.server.lines.extend(self.calls.again());
         if self.server.starts > 1 {
             self.send_list_changes();
         }
@@ -728,7 +675,7 @@ impl Session {
     /// Tells the client that lists may have changed, where it wants to know.
     fn send_list_changes(&mut self) {
         let mut lines = self.handshake.as_ref().map(Handshake::list_changes).unwrap_or_default();
-        lines.extend(self.calls.values().flat_map(|call| call.effect.list_changes(&call.id)));
+        lines.extend(self.calls.list_changes());
         for message in lines {
             self.log.message(Direction::ToClient, &message);
             self.client.lines.push_back(message::to_line(&message));
@@ -749,7 +696,7 @@ impl Session {
         if was_stopped {
             self.log.state("stopped", "");
             self.end_calls("restarted", "the server was restarted before it answered: send it again");
-            self.server.phase = Phase::Down { until: None };
+            self.server.enter(Phase::Down, None);
             return;
         }
         self.end_calls("crashed", &format!("the server has exited ({status}) before it answered, and is started again: send it again\n{stderr}"));
@@ -771,44 +718,18 @@ impl Session {
         }
         self.log.state("failed", what);
         what.clone_into(&mut self.server.last_failure);
-        self.server.phase = Phase::Down { until: Some(Instant::now() + pause) };
-        self.server.deadline = None;
+        self.server.enter(Phase::Down, Some(pause));
     }
 
     /// Answers the requests that the process has not answered, but for those that the next one gets.
     fn end_calls(&mut self, reason: &str, detail: &str) {
-        let is_closing = self.client.is_closing;
-        let mut ended: Vec<Call> = Vec::new();
-        let is_lost = |call: &Call| is_closing || call.again.is_none() || call.was_repeated;
-        let keys: Vec<String> =
-            self.calls.iter().filter(|(_, call)| is_lost(call)).map(|(key, _)| key.clone()).collect();
-        for key in keys {
-            ended.extend(self.calls.remove(&key));
-        }
-        ended.sort_unstable_by_key(|call| call.order);
-        let mut batches: BTreeMap<u64, Vec<Value>> = BTreeMap::new();
-        for call in ended {
-            let answer = not_answered(&call.id, reason, detail.trim_end());
-            self.log.answer(Direction::ToClient, &answer, Some(call.since.elapsed()), None);
-            match call.batch {
-                Some(batch) => batches.entry(batch).or_default().push(answer),
-                None => self.client.lines.push_back(message::to_line(&answer)),
-            }
-        }
-        for answers in batches.into_values() {
-            self.client.lines.push_back(message::to_line(&Value::Array(answers)));
-        }
+        let lines = self.calls.end(self.client.is_closing, reason, detail, &self.log);
+        self.client.lines.extend(lines);
     }
 
     /// Answers the requests that wait for another process, but for those that only it can answer.
     fn end_waiting(&mut self) {
-        let mut is_any = false;
-        for call in self.calls.values_mut() {
-            if !call.effect.begins_anew() {
-                (call.was_repeated, is_any) = (true, true);
-            }
-        }
-        if is_any {
+        if self.calls.wait_no_longer() {
             let failure = self.server.failure();
             self.end_calls(
                 "not_running",
@@ -831,16 +752,6 @@ async fn next_line(child: &mut Option<Child>) -> Option<Vec<u8>> {
         Some(child) => child.stdout.recv().await,
         None => std::future::pending().await,
     }
-}
-
-fn fresh_id(name: &str, counter: &mut u64) -> String {
-    *counter += 1;
-    format!("{}{counter}", id_prefix(name))
-}
-
-/// How the ids of a session's own requests begin.
-fn id_prefix(name: &str) -> String {
-    format!("mcp-dev:{name}:")
 }
 
 async fn reserve(stdin: Option<mpsc::Sender<Vec<u8>>>) -> Option<mpsc::OwnedPermit<Vec<u8>>> {

@@ -1,6 +1,9 @@
 //! The files that one `tools/call` runs through, under callgrind: those whose instructions grow with the number of calls.
 //! The architecture page lists them, and they become no more.
 //!
+//! Only the threads that have run the tool's function count. Others wait for signals and for the end of the process, and how
+//! often those wake meanwhile, and poll what they wait for, depends on the load of the machine.
+//!
 //! ```text
 //! cargo test -p hello --test path -- --ignored
 //! ```
@@ -23,11 +26,12 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// How many files a call over stdio, and one over HTTP, may run through.
 const MOST: [usize; 2] = [22, 31];
 
-/// Instructions for each call from which on a file counts: less is what a poll that is not part of the call takes.
+/// Instructions for each call from which on a file counts: less is what another read takes, if the calls of a run come in
+/// several.
 const LEAST: i64 = 3;
 
-/// What is polled whenever the thread of `main` wakes, whatever for.
-const ASIDE: &str = "transport/signal.rs";
+/// The function of the tool, as a symbol.
+const FUNCTION: &str = "hello::greet";
 
 /// The calls of the two runs that are compared.
 const CALLS: [u32; 2] = [20, 60];
@@ -41,17 +45,18 @@ fn message(id: u32) -> String {
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string()
 }
 
-/// The program, which writes a profile when it ends.
-fn profiled(profile: &Path, arguments: &[&str]) -> Child {
+/// The program, which writes a profile of each thread into a folder when it ends.
+fn profiled(profiles: &Path, arguments: &[&str]) -> Child {
     let mut valgrind = Command::new("valgrind");
-    valgrind.args(["-q", "--tool=callgrind"]).arg(format!("--callgrind-out-file={}", profile.display()));
+    valgrind.args(["-q", "--tool=callgrind", "--separate-threads=yes"]);
+    valgrind.arg(format!("--callgrind-out-file={}", profiles.join("thread").display()));
     valgrind.arg(env!("CARGO_BIN_EXE_hello")).args(arguments);
     valgrind.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     valgrind.spawn().expect("`valgrind`, which the package of that name has")
 }
 
-fn call_over_stdio(profile: &Path, calls: u32) {
-    let mut server = profiled(profile, &[]);
+fn call_over_stdio(profiles: &Path, calls: u32) {
+    let mut server = profiled(profiles, &[]);
     let lines: String = (0..calls).map(|id| message(id) + "\n").collect();
     server.stdin.take().expect("stdin").write_all(lines.as_bytes()).expect("to write");
     let output = server.wait_with_output().expect("its output");
@@ -59,8 +64,8 @@ fn call_over_stdio(profile: &Path, calls: u32) {
     assert_eq!(replies.matches("Hello, Ada!").count(), calls as usize, "{replies}");
 }
 
-fn call_over_http(profile: &Path, calls: u32) {
-    let mut server = profiled(profile, &["--http", "127.0.0.1:0"]);
+fn call_over_http(profiles: &Path, calls: u32) {
+    let mut server = profiled(profiles, &["--http", "127.0.0.1:0"]);
     let mut lines = BufReader::new(server.stderr.take().expect("stderr")).lines().map_while(Result::ok);
     let address = lines.find_map(|line| {
         let (_, rest) = line.split_once("http://")?;
@@ -107,12 +112,22 @@ fn file_of(function: &str) -> Option<String> {
     candidates.filter(|_| is_own).find(|file| source.join(file).exists())
 }
 
-/// The instructions of each file in a profile.
-fn instructions(profile: &Path) -> BTreeMap<String, i64> {
-    let text = fs::read_to_string(profile).expect("a profile");
-    let (mut names, mut costs) = (BTreeMap::new(), BTreeMap::new());
+/// The instructions of each file on the threads that have run the function, by the profiles in a folder.
+fn instructions(profiles: &Path) -> BTreeMap<String, i64> {
+    let mut costs = BTreeMap::new();
+    for profile in fs::read_dir(profiles).expect("profiles") {
+        let profile = fs::read_to_string(profile.expect("a profile").path()).expect("a profile");
+        if profile.contains(FUNCTION) {
+            add_instructions(&profile, &mut costs);
+        }
+    }
+    costs
+}
+
+fn add_instructions(profile: &str, costs: &mut BTreeMap<String, i64>) {
+    let mut names = BTreeMap::new();
     let (mut current, mut is_call) = (None, false);
-    for line in text.lines() {
+    for line in profile.lines() {
         if let Some((key, name)) = line.split_once("fn=") {
             // the first time with the name: `fn=(7) name`, then `fn=(7)`
             let (id, name) = name.split_once(' ').map_or((name, None), |(id, name)| (id, Some(name)));
@@ -133,20 +148,21 @@ fn instructions(profile: &Path) -> BTreeMap<String, i64> {
             is_call = false;
         }
     }
-    costs
 }
 
 /// The files whose instructions grow with the calls.
 fn files(name: &str, call: fn(&Path, u32)) -> BTreeSet<String> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let [few, many] = CALLS.map(|calls| {
-        let profile = folder.join(format!("path-{name}-{calls}"));
-        call(&profile, calls);
-        instructions(&profile)
+        let profiles = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("profiles-{name}-{calls}"));
+        // there is none before the first run
+        let _removed = fs::remove_dir_all(&profiles);
+        fs::create_dir_all(&profiles).expect("a folder");
+        call(&profiles, calls);
+        instructions(&profiles)
     });
     let more = i64::from(CALLS[1] - CALLS[0]);
     let grow = |(file, cost): (&String, &i64)| {
-        (*file != ASIDE && cost - few.get(file).unwrap_or(&0) >= LEAST * more).then(|| file.clone())
+        (cost - few.get(file).unwrap_or(&0) >= LEAST * more).then(|| file.clone())
     };
     many.iter().filter_map(grow).collect()
 }

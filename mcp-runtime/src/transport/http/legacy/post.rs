@@ -228,14 +228,7 @@ impl Legacy {
         let open = origin.open_requests();
         let started = permits
             .map(|permits| server.start_batch(&messages, &context, open, &mut Vec::new(), Ok(permits)));
-        let mut unexpected_response = false;
-        for message in messages.responses_and_notifications() {
-            if message.is_response() {
-                unexpected_response |= !open.is_some_and(|open| open.deliver_response(message));
-            } else if let Some(open) = open {
-                let _queued = open.handle_notification(message);
-            }
-        }
+        let are_expected = deliver(&messages, open);
         let started = started?;
         if origin.has_ended_meanwhile() {
             return Err(HttpError::unknown_session());
@@ -248,11 +241,24 @@ impl Legacy {
             }
             _ if !calls.is_empty() => calls_response(server, &mut calls, connection),
             Some(error) => error_response(StatusCode::BAD_REQUEST, None, &error),
-            None if unexpected_response => return Err(HttpError::unexpected_response()),
+            None if !are_expected => return Err(HttpError::unexpected_response()),
             None => empty_response(StatusCode::ACCEPTED),
         };
         Ok(Some(response.into()))
     }
+}
+
+/// Hands on the responses and notifications of a batch; whether every response was expected.
+fn deliver(messages: &Batch<'_>, open: Option<OpenRequests<'_>>) -> bool {
+    let mut are_expected = true;
+    for message in messages.responses_and_notifications() {
+        if message.is_response() {
+            are_expected &= open.is_some_and(|open| open.deliver_response(message));
+        } else if let Some(open) = open {
+            let _queued = open.handle_notification(message);
+        }
+    }
+    are_expected
 }
 
 /// The client of a message, and the context of its requests.

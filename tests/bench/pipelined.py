@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Counts the instructions of a request of which thousands are in one pipe, so that most of them wait for others: those of
-4,200 lines in addition to those of 200, of this crate's server and of the one without a framework.
+"""Counts the instructions of a request of which thousands are in one pipe, so that most are read before the replies to others:
+those of 4,200 lines in addition to those of 200, of this crate's server and of the one without a framework.
 
     tests/bench/pipelined.py               # build, count, print
     tests/bench/pipelined.py --no-build
 
-Needs Linux, cargo, Python 3.10 and valgrind. Every reply is checked. How many wait differs with the scheduling of threads, and
-so do the figures, by some percent.
+Needs Linux, cargo, Python 3.10 and valgrind. Every reply is checked.
 """
 
 import argparse

@@ -58,6 +58,19 @@ async fn calls_that_run_or_wait_after_the_shutdown_timeout_get_an_error_in_both_
 }
 
 #[tokio::test]
+async fn calls_do_not_wait_until_their_client_has_read_short_replies() {
+    // more than run and wait by default
+    const CALLS: usize = 3_000;
+    let mut client = connect(builder(), 1 << 12);
+    for id in 0..CALLS {
+        client.send(&call(id, "echo", &json!({ "message": "hello" }))).await;
+    }
+    for reply in client.messages(CALLS).await {
+        assert_eq!(text_of(&reply), "hello", "{reply}");
+    }
+}
+
+#[tokio::test]
 async fn a_batch_with_an_id_in_use_does_not_start_before_what_waits() {
     let started = Arc::new(AtomicUsize::new(0));
     let count = started.clone();

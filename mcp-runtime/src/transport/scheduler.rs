@@ -133,7 +133,7 @@ impl RequestScheduler {
     fn has_capacity(&self, table: &SchedulerTable, requests: usize) -> bool {
         let limit = self.server.options().limits.max_in_flight;
         // a batch that exceeds the limit is served as well, but alone
-        let used = table.running + self.writer.unwritten_replies();
+        let used = table.running + self.writer.unread_replies();
         used == 0 || used + requests <= limit
     }
 

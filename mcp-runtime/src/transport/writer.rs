@@ -19,7 +19,8 @@ use crate::core::sync::{Mutex, MutexGuard, wait};
 
 /// Bytes of backlog above which the connection stops reading requests.
 const MAX_BACKLOG: usize = 8 << 20;
-/// Bytes of backlog above which notifications are dropped.
+/// Bytes of backlog above which notifications are dropped, and unwritten replies count as calls in flight: a request that waits
+/// costs more than its short reply.
 const NOTIFICATION_BACKLOG: usize = 1 << 20;
 
 /// Bytes of backlog that are not charged, on a connection that shares a budget of unread bytes.
@@ -274,9 +275,10 @@ impl ConnectionWriter {
         self.grown.notify_one();
     }
 
-    /// The number of replies that have not been written yet.
-    pub(crate) fn unwritten_replies(&self) -> usize {
-        self.unwritten.load(Ordering::Acquire)
+    /// The number of unwritten replies that count as calls in flight: none of a client that keeps up.
+    pub(crate) fn unread_replies(&self) -> usize {
+        let unwritten = self.unwritten.load(Ordering::Acquire);
+        if unwritten == 0 || self.state().bytes <= NOTIFICATION_BACKLOG { 0 } else { unwritten }
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -285,7 +287,7 @@ impl ConnectionWriter {
 
     /// Whether the reader has to [wait for capacity](Self::wait_for_capacity).
     pub(crate) fn is_full(&self) -> bool {
-        self.unwritten_replies() > 0 && self.state().bytes > MAX_BACKLOG
+        self.unwritten.load(Ordering::Acquire) > 0 && self.state().bytes > MAX_BACKLOG
     }
 
     /// Waits until more replies may be sent, or the client has disconnected.

@@ -4,8 +4,8 @@
 use std::{env, fs, path::Path};
 
 /// The pages that have such blocks; those of others are left to rustdoc.
-const PAGES: [&str; 6] =
-    ["authentication", "behind-a-proxy", "deploy", "from-rmcp", "server-card", "testing"];
+const PAGES: [&str; 7] =
+    ["additions", "authentication", "behind-a-proxy", "deploy", "from-rmcp", "server-card", "testing"];
 const START: &str = "```rust,test_harness\n";
 
 fn main() {

@@ -70,6 +70,8 @@ mod docs {
     struct OpenApi;
     #[doc = include_str!("../docs/other-servers.md")]
     struct OtherServers;
+    #[doc = include_str!(concat!(env!("OUT_DIR"), "/additions.md"))]
+    struct Additions;
     #[doc = include_str!("../docs/apps.md")]
     struct Apps;
     #[doc = include_str!("../docs/layers.md")]

@@ -29,6 +29,7 @@ pages! {
     openapi = "openapi.md";
     token_exchange = "token-exchange.md";
     other_servers = "other-servers.md";
+    additions = "additions.md";
     search = "search.md";
     apps = "apps.md";
     layers = "layers.md";

@@ -78,12 +78,12 @@ pub mod __dev {
 pub mod __private;
 
 /// The HTTP transport in programs that have a server of their own: a tower service, its body type, and the caller that
-/// middleware has authenticated.
+/// middleware has authenticated; and what [routes](addition::Addition::route) of additions have.
 #[cfg(feature = "http")]
 pub mod http {
     pub use crate::{
         core::config::http::IntoPrincipal,
-        transport::http::{HttpService, ResponseBody},
+        transport::http::{ClientAddress, HttpService, ResponseBody, RouteBody, RoutePolicy},
     };
 }
 
@@ -129,14 +129,15 @@ pub mod context {
     pub use crate::core::context::{ClientInfo, Log, LogLevel, ParseNameError, Progress};
 }
 
-/// State that a server keeps outside of its calls, in a store that its replicas share.
+/// State that a server keeps outside of its calls, in a store that its replicas share; and the values that
+/// [additions](addition::AddedStore) keep there, or in memory.
 pub mod store {
-    pub use crate::core::store::StoreFuture;
     #[cfg(feature = "shared")]
     pub use crate::core::store::{
-        Append, Appended, Condition, LogEntry, LogPage, Memory, Publisher, Rate, Received, Shared, Stored,
-        Subscription, Table, Take, Taken, Value, Write, Written,
+        Append, Appended, LogEntry, LogPage, Memory, Publisher, Rate, Received, Shared, Stored, Subscription,
+        Take, Taken,
     };
+    pub use crate::core::store::{Condition, StoreFuture, Table, Value, Write, Written};
     #[cfg(feature = "redis")]
     pub use crate::redis::Redis;
 }
@@ -150,7 +151,7 @@ pub mod permits {
 pub mod addition {
     pub use crate::core::{
         connection::ItemKind,
-        server::{AddedItems, Addition, IntoAddition, ItemEdits, RefusedItem},
+        server::{AddedItems, AddedStore, Addition, IntoAddition, ItemEdits, RefusedItem},
     };
 }
 

@@ -1,6 +1,7 @@
 //! What clients observe of tools, resources, prompts and the protocol, over every transport, and the client. One binary, to
 //! compile once what both use.
 
+mod added_stores;
 mod apps;
 mod audit;
 mod authorization;

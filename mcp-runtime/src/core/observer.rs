@@ -42,6 +42,17 @@ pub(crate) trait Observer: Any + Send + Sync {
     /// A request was refused before its method was examined.
     fn refused(&self, refused: &RefusedRequest, caller: Option<&Principal>, address: Option<IpAddr>);
 
+    /// The route of an addition at this path has answered a request: its method in HTTP, and the status.
+    fn route_answered(
+        &self,
+        _path: &str,
+        _answer: (&str, u16),
+        _caller: Option<&Principal>,
+        _address: Option<IpAddr>,
+        _duration: Duration,
+    ) {
+    }
+
     /// A call continues as a task.
     fn task_began(&self) {}
 

@@ -9,16 +9,16 @@
 //!
 //! | member | value |
 //! |---|---|
-//! | `event` | `call`; `task`, a call that went on as a task and has ended; `refused`, which no item got to see |
-//! | `method`, `kind`, `item` | of a call: the method, `tool`, `resource` or `prompt`, and its wire name or URI |
+//! | `event` | `call`; `task`, a call that went on as a task and has ended; `refused`, which no item got to see; `route`, a request to a [route](crate::addition::Addition::route) of an addition |
+//! | `method`, `kind`, `item` | of a call: the method, `tool`, `resource` or `prompt`, and its wire name or URI; of a route: the method of HTTP, `route`, and its path |
 //! | `arguments` | the names of the arguments; with [`values`](Audit::values) an object, but for those that are secret |
 //! | `outcome` | `ok`, `tool_error`, `error`, `input_required`, `task`, `cancelled`, `refused` |
 //! | `outcome` of a task | `completed`, `tool_error`, `failed`, `cancelled`, `expired` (no client asked for it in time) |
 //! | `task` | the id of the task; its first eight characters if it belongs to no principal, since who has the id may see it |
 //! | `reason` | why it was refused or has failed: `scopes`, `timeout`, `token_expired`, ..; see [the list](crate::guide::telemetry#reasons) |
 //! | `scopes` | the scopes that the caller lacks, separated by spaces |
-//! | `code`, `status` | of a JSON-RPC error; of a refusal over HTTP |
-//! | `issuer`, `subject`, `client_id`, `address` | the caller, the OAuth client that it uses, and its address, as far as they are known |
+//! | `code`, `status` | of a JSON-RPC error; of a refusal over HTTP, or of the response of a route |
+//! | `issuer`, `subject`, `client_id`, `address` | the caller, the OAuth client that it uses, and its address, as far as they are known; of a route, the [`Principal`](crate::Principal) among the extensions of its response |
 //! | `request`, `trace` | the request's id as JSON text, and the trace that the request is part of |
 //! | `ms` | milliseconds |
 //!
@@ -310,6 +310,22 @@ impl Observer for Audit {
                 line.value("status", &status);
             }
             self.write_caller(line, caller, address);
+        });
+    }
+
+    fn route_answered(
+        &self,
+        path: &str,
+        (method, status): (&str, u16),
+        caller: Option<&Principal>,
+        address: Option<IpAddr>,
+        duration: Duration,
+    ) {
+        self.write("route", &|line| {
+            write_text(line, "method", method);
+            line.str("kind", "route").str("item", path).value("status", &status);
+            self.write_caller(line, caller, address);
+            line.value("ms", &milliseconds(duration));
         });
     }
 

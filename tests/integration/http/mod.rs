@@ -1,5 +1,6 @@
 //! The HTTP transport, tested with a client that can also send invalid requests.
 
+mod added_routes;
 mod batch;
 mod event_streams;
 pub(crate) mod fixture;

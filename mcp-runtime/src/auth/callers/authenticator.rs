@@ -43,7 +43,11 @@ const MAX_TOKEN: usize = 16 << 10;
 
 /// A way to authenticate callers, as [`ServerBuilder::auth`](crate::ServerBuilder::auth) takes it: [`Oauth`],
 /// [`ApiKeys`], or any [`Verifier`].
-pub struct Authentication(AuthenticationKind);
+pub struct Authentication {
+    kind: AuthenticationKind,
+    /// The addition that has brought it.
+    pub(super) addition: Option<String>,
+}
 
 enum AuthenticationKind {
     Oauth(Box<Oauth>),
@@ -65,27 +69,27 @@ pub trait IntoAuthentication {
 #[diagnostic::do_not_recommend]
 impl IntoAuthentication for Oauth {
     fn into_authentication(self) -> Authentication {
-        Authentication(AuthenticationKind::Oauth(Box::new(self)))
+        Authentication { kind: AuthenticationKind::Oauth(Box::new(self)), addition: None }
     }
 }
 
 #[diagnostic::do_not_recommend]
 impl IntoAuthentication for ApiKeys {
     fn into_authentication(self) -> Authentication {
-        Authentication(AuthenticationKind::ApiKeys(self))
+        Authentication { kind: AuthenticationKind::ApiKeys(self), addition: None }
     }
 }
 
 #[diagnostic::do_not_recommend]
 impl<V: Verifier> IntoAuthentication for V {
     fn into_authentication(self) -> Authentication {
-        Authentication(AuthenticationKind::Custom(Arc::new(CustomVerifier(self))))
+        Authentication { kind: AuthenticationKind::Custom(Arc::new(CustomVerifier(self))), addition: None }
     }
 }
 
 impl fmt::Debug for Authentication {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
+        match &self.kind {
             AuthenticationKind::Oauth(oauth) => oauth.fmt(f),
             AuthenticationKind::ApiKeys(keys) => keys.fmt(f),
             AuthenticationKind::Custom(_) => f.write_str("Verifier"),
@@ -192,7 +196,7 @@ impl Authenticator {
         let mut servers: Vec<&Oauth> = Vec::new();
         let mut methods: Vec<Arc<dyn Method>> = Vec::new();
         for authentication in authentications {
-            match &authentication.0 {
+            match &authentication.kind {
                 AuthenticationKind::Custom(method) => methods.push(method.clone()),
                 AuthenticationKind::ApiKeys(keys) => {
                     problems.extend(keys.problem().map(str::to_owned));

@@ -11,7 +11,7 @@ use crate::core::{
     config::{Limits, Options},
     crypto::KeyRing,
     observer::Observers,
-    server::ServerBuilder,
+    server::{Addition, ServerBuilder},
     store::{SealedStore, SingleUse},
 };
 
@@ -41,6 +41,40 @@ impl ServerBuilder {
     }
 }
 
+impl Addition {
+    /// Authenticates the callers over HTTP as [`ServerBuilder::auth`] does, for a package that brings the authorization
+    /// server as well, or knows who calls. `name` is that of the addition, for errors.
+    ///
+    /// ```
+    /// use http::request::Parts;
+    /// use mcp_runtime::{Principal, addition::{AddedStore, Addition}, auth::{Denied, Verifier}};
+    ///
+    /// /// Tokens that the server has sealed itself.
+    /// struct Sealed(AddedStore);
+    ///
+    /// impl Verifier for Sealed {
+    ///     async fn verify(&self, token: &str, _: &Parts) -> Result<Principal, Denied> {
+    ///         let unknown = || Denied::invalid_token("the token is unknown");
+    ///         let user = self.0.open("token", "users", token).ok_or_else(unknown)?;
+    ///         Ok(Principal::new("https://example.com", String::from_utf8_lossy(&user)))
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let passes = Addition::with_store("passes", |store| Addition::auth("passes", Sealed(store)));
+    /// let server = mcp_runtime::server!().add(passes).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// [`build`](ServerBuilder::build) fails if another addition authenticates callers too, or the builder does.
+    pub fn auth(name: impl Into<String>, authentication: impl IntoAuthentication) -> Self {
+        let mut authentication = authentication.into_authentication();
+        authentication.addition = Some(name.into());
+        Self::of(|builder| builder.authentications.push(authentication))
+    }
+}
+
 /// How long it may take to find out whose a token is. A request whose verifier, or authorization server, takes longer is
 /// answered `503`.
 const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -64,6 +98,14 @@ pub(crate) fn set_up_authentication(
     }
     if http.trusts_all {
         problems.push("`trust_all_callers` contradicts `.auth(..)`\nremove one".into());
+    }
+    if authentications.len() > 1 && authentications.iter().any(|one| one.addition.is_some()) {
+        let by = authentications.iter().map(|one| match &one.addition {
+            Some(name) => format!("the addition `{name}`"),
+            None => "`.auth(..)`".to_owned(),
+        });
+        let by = by.collect::<Vec<_>>().join(" and by ");
+        problems.push(format!("callers are authenticated by {by}\nkeep one"));
     }
     let used = SingleUse::new(store, "proofs", MAX_PROOFS, SystemTime::now());
     let used = Arc::new(used);

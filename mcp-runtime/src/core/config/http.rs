@@ -279,9 +279,7 @@ impl HttpOptions {
             }
         }
         for origin in &self.allowed_origins {
-            let authority = origin.split_once("://").map(|(_, authority)| authority);
-            let whole = authority.is_some_and(is_authority);
-            if !whole && origin != "null" {
+            if !is_origin(origin) && origin != "null" {
                 problems.push(format!(
                     "`{origin}` is not an origin\nwrite `https://app.example.com`, without a path"
                 ));
@@ -300,6 +298,11 @@ impl HttpOptions {
 
 pub(crate) fn is_path(text: &str) -> bool {
     text.starts_with('/') && !text.contains(['{', '}', '*', '?', '#'])
+}
+
+/// Whether a text is a scheme and `host[:port]`.
+pub(crate) fn is_origin(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(_, authority)| is_authority(authority))
 }
 
 /// Whether a text is `host[:port]`.

@@ -66,6 +66,16 @@ impl Options {
         self.http_tells_callers_apart() || self.stdio.caller.is_some()
     }
 
+    /// What additions have brought, of one type.
+    pub(crate) fn added<T: Clone + Send + Sync + 'static>(&self) -> Vec<T> {
+        self.of_capabilities.get::<Vec<T>>().cloned().unwrap_or_default()
+    }
+
+    /// Takes over what an addition brings, or the additions of a mounted builder.
+    pub(crate) fn add_all<T: Clone + Send + Sync + 'static>(&mut self, more: Vec<T>) {
+        self.of_capabilities.insert([self.added(), more].concat());
+    }
+
     /// Whether the server answers at this path over HTTP, without the card.
     #[cfg(feature = "server-card")]
     fn has_http_path(&self, path: &str) -> bool {

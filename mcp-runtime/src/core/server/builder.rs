@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{
-    Capabilities, Error, Open, Parts, Registry, Result, Server, ServerHandle, ServerInner,
+    AddedStore, Capabilities, Error, Open, Parts, Registry, Result, Server, ServerHandle, ServerInner,
     assemble::assemble,
     changing::begin_when_opened,
     item::{AnnotatedItem, IntoAddition, ItemScope, ItemSource, Named, RegisteredItem},
@@ -561,6 +561,7 @@ impl ServerBuilder {
 impl Server {
     /// Lets what runs beside its calls begin when it opens, and gives its handle to those who asked for one.
     fn begin(&self, handle_receivers: Vec<HandleReceiver>) {
+        AddedStore::fill_all(self);
         let this = Arc::downgrade(&self.0);
         begin_when_opened(&self.0.items.read(), &this, &self.0.made_state, &self.0.awaited);
         for receive in handle_receivers {

@@ -1,5 +1,6 @@
 //! A server: its builder, its registry of items, and the handle that changes it while it runs.
 
+mod added_store;
 mod assemble;
 mod builder;
 mod changing;
@@ -30,6 +31,7 @@ use std::{
     thread::ThreadId,
 };
 
+pub use added_store::AddedStore;
 pub(crate) use assemble::{Assembly, unknown_page};
 pub use builder::ServerBuilder;
 pub(crate) use builder::unregistered;

@@ -4,7 +4,7 @@ use std::{convert::Infallible, sync::Arc};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{CallerRate, SealedStore, StoreError, Table, Write, Written};
+use super::{CallerRate, Found, SealedStore, StoreError, Table, Write, Written};
 use crate::core::{
     admission::{Owner, RateReached},
     crypto::random_id,
@@ -15,6 +15,14 @@ use crate::core::{
 pub(super) enum Sealing {}
 
 impl Sealing {
+    pub(super) async fn find(&self, _: &Table, _: &str) -> Result<Found, StoreError> {
+        match *self {}
+    }
+
+    pub(super) async fn remove(&self, _: &Table, _: &str) -> Result<(), StoreError> {
+        match *self {}
+    }
+
     pub(super) async fn put(&self, _: &Table, _: &str, _: Write<'_>) -> Result<Written, StoreError> {
         match *self {}
     }

@@ -5,17 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::{Found, Received, SealedStore, StoreError, Table, shared::Sealing};
-
-impl Sealing {
-    pub(super) async fn find(&self, _: &Table, _: &str) -> Result<Found, StoreError> {
-        match *self {}
-    }
-
-    pub(super) async fn remove(&self, _: &Table, _: &str) -> Result<(), StoreError> {
-        match *self {}
-    }
-}
+use super::{Received, SealedStore, Table};
 
 impl SealedStore {
     pub(super) fn log_other_version(&self, _: &Table) {}

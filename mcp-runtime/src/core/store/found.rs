@@ -1,4 +1,4 @@
-//! What is looked up and removed again in the store, by the features that keep something there.
+//! What is looked up and removed again in the store.
 
 use tokio::time::Instant;
 

@@ -4,7 +4,6 @@
 #[cfg(all(not(feature = "shared"), any(feature = "events-webhook", feature = "tasks")))]
 mod alone_records;
 mod caller_rate;
-#[cfg(any(feature = "events-webhook", feature = "shared", feature = "tasks"))]
 mod found;
 #[cfg(feature = "shared")]
 mod log;
@@ -25,7 +24,6 @@ pub use crate::core::admission::Rate;
 #[cfg(all(not(feature = "shared"), any(feature = "events-webhook", feature = "tasks")))]
 pub(crate) use alone_records::NoMessages as Listener;
 pub(crate) use caller_rate::CallerRate;
-#[cfg(any(feature = "events-webhook", feature = "shared", feature = "tasks"))]
 pub(crate) use found::Found;
 #[cfg(feature = "shared")]
 pub use log::{Append, Appended, LogEntry, LogPage};

@@ -47,8 +47,7 @@ impl Table {
     }
 
     /// The same under another name.
-    #[cfg(feature = "shared")]
-    pub(super) fn renamed(&self, name: &str) -> Self {
+    pub(crate) fn renamed(&self, name: &str) -> Self {
         Self { name: name.into(), ..self.clone() }
     }
 }

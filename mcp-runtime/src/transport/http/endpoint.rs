@@ -261,6 +261,8 @@ pub(super) struct Budgets {
     pub(super) requests: Arc<Shares>,
     /// Responses and notifications that are read while `requests` is exhausted.
     messages: Arc<Shares>,
+    /// Requests to routes of additions.
+    pub(super) routes: Arc<Shares>,
     /// Calls that continue after their client has disconnected.
     detached: Arc<Shares>,
     /// Streams that are opened with GET.
@@ -317,6 +319,8 @@ pub(super) const MAX_UNFINISHED: usize = 128 << 20;
 const MAX_UNREAD: usize = 64 << 20;
 /// Messages that are read while the budget of requests is exhausted.
 const MAX_MESSAGES: usize = 64;
+/// Requests to routes of additions, which everyone may send.
+const MAX_ROUTE_REQUESTS: usize = 256;
 /// Calls that continue without their client.
 const MAX_DETACHED: usize = 256;
 /// Standalone streams that wait for their clients.
@@ -328,6 +332,7 @@ impl Budgets {
         Self {
             requests: shares(options.max_requests),
             messages: shares(MAX_MESSAGES),
+            routes: shares(MAX_ROUTE_REQUESTS),
             detached: shares(MAX_DETACHED),
             streams: shares(options.max_streams),
             waiting: shares(MAX_WAITING),

@@ -2,6 +2,7 @@
 //! need are in [`legacy`]; the rest can be read without it.
 
 mod accept;
+mod added_routes;
 #[cfg(feature = "auth")]
 mod auth;
 mod call_response;
@@ -29,6 +30,7 @@ mod sse;
 mod tests;
 
 // the fuzz target of the client's encoder compares with it
+pub use added_routes::{ClientAddress, RouteBody, RoutePolicy};
 #[cfg(all(any(test, feature = "_fuzzing"), feature = "client"))]
 pub(crate) use headers::decode_value;
 pub use response_body::ResponseBody;

@@ -122,18 +122,18 @@ impl<B: Body<Data = Bytes> + Unpin> Body for OtherBody<B> {
     }
 }
 
-/// Reads a complete body; `message` is the permit of the request.
+/// Reads a complete body of at most `limit` bytes; `message` is the permit of the request.
 ///
 /// # Errors
 /// It is longer than the limit, takes too long, is incomplete, or exceeds what all bodies or those of its owner may hold.
 pub(super) async fn read_body(
     body: IncomingBody,
+    limit: usize,
     endpoint: &Endpoint,
     connection: &RequestConnection,
     expects_continue: bool,
     message: &mut MessagePermit,
 ) -> Result<RequestBody, HttpError> {
-    let limit = endpoint.options.max_body;
     let mut body = PartialBody {
         body,
         first: Bytes::new(),

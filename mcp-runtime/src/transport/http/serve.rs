@@ -372,7 +372,7 @@ impl HttpService {
     /// A router with what the server publishes at the root of its host, wherever the service itself is mounted: with
     /// `Oauth` the metadata of the protected resource, at `/.well-known/oauth-protected-resource`,
     /// with and without the path of the resource; with a [server card](crate::guide::server_card) the catalog that leads to
-    /// it.
+    /// it; the [routes](crate::addition::Addition::route) of additions.
     ///
     /// ```
     /// # fn main() -> mcp_runtime::Result<()> {
@@ -386,8 +386,10 @@ impl HttpService {
     /// [`into_router`](Self::into_router) contains these routes.
     pub fn metadata_router<S>(&self) -> axum::Router<S> {
         // the card is beside the endpoint, which answers for it
-        self.router(|path, route| {
-            path.starts_with("/.well-known/") && !matches!(route, Route::Mcp | Route::HttpSse)
+        self.router(|path, route| match route {
+            Route::Added(_) => true,
+            Route::Mcp | Route::HttpSse => false,
+            _ => path.starts_with("/.well-known/"),
         })
     }
 

@@ -19,6 +19,7 @@ use super::metrics::metrics_response;
 #[cfg(feature = "server-card")]
 use super::public_documents::PublicDocument;
 use super::{
+    added_routes::AddedRoute,
     call_response::{StartedResponse, reply_response, request_response, subscription_response},
     cors,
     endpoint::{Endpoint, PostRequest},
@@ -34,7 +35,7 @@ use super::{
 use crate::{
     core::{
         arguments::BoxFuture,
-        config::ReadinessCheck,
+        config::{Options, ReadinessCheck},
         connection::ClientData,
         dispatch::{NotificationStream, Request, declared_version, unsupported_version},
         jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse},
@@ -78,14 +79,16 @@ pub(super) enum Route {
     /// The metrics, for Prometheus.
     #[cfg(feature = "metrics")]
     Metrics,
+    /// The route of an addition with this number.
+    Added(usize),
 }
 
 /// The paths of a server. A mounted [`HttpService`] is the MCP endpoint only.
 pub(super) struct Routes(Vec<(String, Route)>);
 
 impl Routes {
-    fn new(server: &Server) -> Self {
-        let options = &server.options().http;
+    pub(super) fn new(all: &Options) -> Self {
+        let options = &all.http;
         // by far the most requests are for the endpoint
         let mut routes = vec![(options.path.clone(), Route::Mcp)];
         if let Some(path) = &options.sse_path {
@@ -104,9 +107,11 @@ impl Routes {
             routes.extend(metadata.paths.iter().map(|path| (path.clone(), Route::ResourceMetadata)));
         }
         #[cfg(feature = "metrics")]
-        if let Some(path) = &server.options().telemetry.metrics_path {
+        if let Some(path) = &all.telemetry.metrics_path {
             routes.push((path.clone(), Route::Metrics));
         }
+        let added = AddedRoute::all(all).into_iter().enumerate();
+        routes.extend(added.map(|(number, route)| (route.path().to_owned(), Route::Added(number))));
         Self(routes)
     }
 
@@ -150,7 +155,7 @@ impl HttpHandler {
             checks.insert(0, ReadinessCheck { name: "state".into(), run });
         }
         Arc::new(Self {
-            routes: Routes::new(server),
+            routes: Routes::new(server.options()),
             guard: Guard::new(&endpoint.options),
             #[cfg(feature = "server-card")]
             documents: PublicDocument::all(&endpoint.options),
@@ -214,6 +219,9 @@ impl HttpHandler {
         match route {
             Route::Live => return Health::answer_live(&parts.method),
             Route::Ready => return self.health.answer_ready(&parts.method, endpoint.is_stopping()).await,
+            Route::Added(number) => {
+                return Box::pin(self.answer_route(connection, &headers, number, body)).await;
+            }
             _ => {}
         }
         #[cfg(feature = "server-card")]
@@ -326,10 +334,12 @@ impl HttpHandler {
                 return error.into();
             }
         };
-        let body = match read_body(body, endpoint, connection, headers.expects_continue, &mut permit).await {
-            Ok(body) => body,
-            Err(error) => return error.into(),
-        };
+        let limit = endpoint.options.max_body;
+        let body =
+            match read_body(body, limit, endpoint, connection, headers.expects_continue, &mut permit).await {
+                Ok(body) => body,
+                Err(error) => return error.into(),
+            };
         if headers.session.first().is_some()
             && !headers.is_modern()
             && self.legacy.shares_ended()

@@ -193,7 +193,9 @@ impl SseStreams {
             return Err(HttpError::unsupported_media_type());
         }
         let mut permit = endpoint.budgets.admit(request)?;
-        let mut message = read_body(body, endpoint, request, headers.expects_continue, &mut permit).await?;
+        let limit = endpoint.options.max_body;
+        let mut message =
+            read_body(body, limit, endpoint, request, headers.expects_continue, &mut permit).await?;
         message.charge(endpoint, &request.owner())?;
         if stream.messages.capacity() == 0 {
             // it may take long

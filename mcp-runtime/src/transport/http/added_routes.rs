@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header, request::Parts};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
 use hyper::body::{Body, Bytes, Frame};
 use tokio::time::timeout;
 use tower_service::Service;

@@ -74,7 +74,7 @@ async fn no_owner_has_more_than_its_share_whatever_its_name_is() {
             let write = Write { owner, ..write(b"text", Condition::Absent) };
             store.put(&table, &key, write).await.expect("a store")
         };
-        for owner in ["ada", "local"] {
+        for owner in ["local", "ada"] {
             let mut stored = 0;
             while put(owner, format!("{owner} {stored}")).await == Written::Stored {
                 stored += 1;

@@ -227,7 +227,7 @@ async fn each_subscription_hears_what_becomes_of_the_stream_of_changes_without_a
                 let listen = peer.next().await;
                 acknowledge(&mut peer, &listen, &listen["params"]["notifications"]).await;
             });
-            again.unwrap();
+            drop(again.unwrap());
         }
     }
 }
@@ -347,7 +347,7 @@ async fn a_capability_that_is_true_is_declared_and_one_that_is_false_is_not() {
 
 #[tokio::test]
 async fn halves_of_surrogate_pairs_are_read_as_the_replacement_character() {
-    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = Arc::new(Mutex::new(Vec::new()));
     let logged = seen.clone();
     let builder = Client::builder().on_log(move |log| logged.lock().unwrap().push(log.data));
     let capabilities = json!({ "tools": {}, "logging": {} });

@@ -311,15 +311,15 @@ impl Server {
             }
         }
         request.check()?;
-        if request.context.has_waited || !self.awaits_items() {
-            return self.route_by_method(request);
-        }
-        if is_list_of_items(request.method) {
+        let waits = || !request.context.has_waited && self.awaits_items();
+        if is_list_of_items(request.method) && waits() {
             return Ok(self.route_with_first_items(request));
         }
         match self.route_by_method(request) {
             // the item may be one of those that come
-            Err(reply) if reply.reason == Some(Reason::Unknown) => Ok(self.route_with_first_items(request)),
+            Err(reply) if reply.reason == Some(Reason::Unknown) && waits() => {
+                Ok(self.route_with_first_items(request))
+            }
             routed => routed,
         }
     }
